@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ from hypothesis import HealthCheck, settings
 
 from command import HURRIED, LOCAL, Command
 from driftline.store.engine import Store
-from driftline.store.locks import WAITS
+from driftline.store.locks import WAITS, Waits
+from driftline.store.statements import BATCHES, Batches
+from support.names import duplicate_modules, duplicate_types, modules
 from support.postgres import postgres, postgres_server
 from support.schedules import schedule
 from support.servers import Site
@@ -26,6 +29,14 @@ settings.register_profile(
 )
 settings.register_profile("fuzz", settings.get_profile("steady"), derandomize=False, max_examples=3_000)
 settings.load_profile("steady")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show how many modules there are, and that their names are unique: `tests/unit/test_names.py` fails otherwise."""
+    terminalreporter.write_line(
+        f"modules: {len(modules())}, duplicate module names: {len(duplicate_modules())}, "
+        f"duplicate public class names: {len(duplicate_types())}"
+    )
 
 
 @pytest.fixture
@@ -52,10 +63,27 @@ def store(where: str) -> Iterator[Store]:
 
 
 @pytest.fixture
-def impatient_store(monkeypatch: pytest.MonkeyPatch) -> None:
+def waits() -> Iterator[Waits]:
+    """How long the stores of this process wait: a test may set it, and it is as before afterwards."""
+    before = asdict(WAITS)
+    yield WAITS
+    for name, value in before.items():
+        setattr(WAITS, name, value)
+
+
+@pytest.fixture
+def batches() -> Iterator[Batches]:
+    """How many rows the stores of this process read at once: a test may set it, and it is as before afterwards."""
+    before = asdict(BATCHES)
+    yield BATCHES
+    for name, value in before.items():
+        setattr(BATCHES, name, value)
+
+
+@pytest.fixture
+def impatient_store(waits: Waits) -> None:
     """Stores that are opened from now on wait for no other program that has them locked."""
-    monkeypatch.setattr(WAITS, "lock", 0.0)
-    monkeypatch.setattr(WAITS, "locked", 0.0)
+    waits.lock = waits.locked = 0.0
 
 
 @pytest.fixture

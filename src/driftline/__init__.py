@@ -72,6 +72,7 @@ __all__ = [
     "Policy",
     "Proof",
     "QueueStatistics",
+    "RankOrder",
     "Region",
     "Render",
     "RenderMode",
@@ -231,6 +232,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "ImportedVisits",
         "VisitFormat",
     ),
+    "driftline.visits.rank": ("RankOrder",),
 }
 
 if TYPE_CHECKING:
@@ -303,6 +305,7 @@ if TYPE_CHECKING:
     from driftline.store.safety_records import Blocklist, UnsafeReport
     from driftline.visits.import_tally import UnreadableRow
     from driftline.visits.importer import ImportedVisits, VisitFormat
+    from driftline.visits.rank import RankOrder
 
 
 def __getattr__(name: str) -> Any:

@@ -21,14 +21,14 @@ DriftlineError            something the user can read and act on; its text is on
 ├── MissingExtra          an optional part of Driftline is not installed
 ├── UnreadableBody        a body cannot be decoded, or not within the size limit
 ├── MissingSecret         an environment variable with a credential of a page is not usable (http/credentials)
-├── RegexTimeout          a regular expression of a filter takes too long (detection/extract/regex_timeout)
+├── RegexTimeout          a regular expression of a filter takes too long (detection/extract/filters)
 ├── NoBrowser             there is no Chromium to render pages with (fetch/browser/chromium)
 ├── BrowserFailed         Chromium was found and could not be started (fetch/browser/chromium)
 ├── BrowserGone           Chromium has ended, or was ended because it did not answer (fetch/browser/chromium)
 ├── EndlessNavigation     scripts of a page navigate again and again (fetch/browser/capture)
 ├── StepFailed            a step of a rendered page could not be carried out (fetch/browser/steps)
 ├── ProxyRefused          a proxy was reached and does not connect to the host (fetch/browser/upstream_proxy)
-└── LabError              a measurement went wrong (lab/bench/bare_client)
+└── LabError              a measurement went wrong (lab/bench/local_watch_lists)
     └── NoPostgres        no PostgreSQL server can be run here (lab/servers/postgres_server)
 
 A page that cannot be fetched or read raises nothing: it is a `Failure` in an outcome (see `model`). An exception whose

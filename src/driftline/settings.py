@@ -126,7 +126,7 @@ Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 StallSeconds = Annotated[float, Field(ge=1, le=86_400)]
 Delay = Annotated[float, Field(ge=0, le=3_600)]
 Connections = Annotated[int, Field(ge=1, le=10_000)]
-Robots = Literal["obey", "ignore"]
+RobotsChoice = Literal["obey", "ignore"]
 
 
 def _checked_host(name: str) -> str:
@@ -167,7 +167,7 @@ class HostSettings(BaseModel):
 
     delay: Delay | None = None
     connections: Connections | None = None
-    robots: Robots | None = None
+    robots: RobotsChoice | None = None
 
     @field_validator("*", mode="before")
     @classmethod
@@ -202,7 +202,9 @@ class Settings(BaseModel):
     address_connections: Connections = Field(
         default=8, description="requests at one address at once, for hosts that share it"
     )
-    robots: Robots = Field(default="obey", description="whether robots.txt is obeyed; ignore is for sites of your own")
+    robots: RobotsChoice = Field(
+        default="obey", description="whether robots.txt is obeyed; ignore is for sites of your own"
+    )
     hosts: dict[Annotated[str, AfterValidator(_checked_host)], HostSettings] = Field(
         default={}, description="delay, connections and robots of single hosts, or of *.domain"
     )

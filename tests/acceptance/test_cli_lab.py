@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from command import Command
-from driftline.lab.simweb import nginx
+from driftline.lab.bench.speed_bench import nginx_installed
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +17,7 @@ def nothing_allowed(driftline: Command) -> None:
     driftline.environment["DRIFTLINE_ALLOW_NETWORKS"] = ""
 
 
-@pytest.mark.skipif(nginx.installed() is None, reason="nginx is not installed")
+@pytest.mark.skipif(nginx_installed() is None, reason="nginx is not installed")
 def test_the_race_behind_nginx_has_a_row_for_every_pass(driftline: Command) -> None:
     ran = driftline("lab", "speed", "--pages", "40", "--repeats", "1", "--json")
     assert ran.status == 0, ran.err

@@ -38,6 +38,7 @@ class Run:
     given: dict[str, Any] = field(default_factory=dict)
     gone: set[int] = field(default_factory=set)
     accesses: dict[int, Access] = field(default_factory=dict)
+    queue: type[Queue] = Queue
 
     def __post_init__(self) -> None:
         self.now = 1_000.0
@@ -45,7 +46,7 @@ class Run:
         self.outcomes: list[Failed] = []
         self.slow: list[tuple[str, int, float]] = []
         policy = {"host_delay": 1.0, "host_connections": 1, "address_connections": 8, "robots": "obey"}
-        self.source = Queue([
+        self.source = self.queue([
             Link(number, url, 1, None, access=self.accesses.get(number)) for number, url in enumerate(self.urls, 1)
         ])  # fmt: skip
         self.links = PoliteLinks(
@@ -99,9 +100,9 @@ class Run:
         return Document(link, 302, block, b"", 0, url, redirects, self.now, 0.01, None, address, onward=led)
 
 
-def allowed(*urls: str, **given: Any) -> Run:
+def allowed(*urls: str, queue: type[Queue] = Queue, **given: Any) -> Run:
     """A run that has read all robots.txt files, which say nothing, of one host."""
-    run = Run(urls, given=given)
+    run = Run(urls, given=given, queue=queue)
     (robots,) = run.take()
     run.answer(robots, status=404)
     run.now += 1.0

@@ -1,12 +1,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from command import HURRIED
 from driftline.errors import BadSetting
-from driftline.settings import Settings, load_command_settings, load_settings, misspelled_variables
+from driftline.settings import (
+    HostPolicy,
+    Settings,
+    host_policy,
+    load_command_settings,
+    load_settings,
+    misspelled_variables,
+)
+from support.making import settings
 
 
 @pytest.fixture(autouse=True)
@@ -290,3 +299,33 @@ def test_what_is_wrong_in_settings_is_one_sentence() -> None:
     )
     with pytest.raises(BadSetting, match=r"'host_delay' is not valid: write a number from 0 to 3600 \(the argument"):
         Settings(host_delay=-1)
+
+
+ALL = {"host_delay": 2.0, "host_connections": 1, "robots": "obey"}
+HOSTS = {
+    "intranet.example": {"delay": 0},
+    "*.example": {"delay": 9, "connections": 4},
+    "port.example:8080": {"connections": 2},
+    "[::1]": {"robots": "ignore"},
+}
+TAGS = {"own": {"robots": "ignore", "delay": 0.5}, "few": {"delay": 7, "connections": 3}}
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("elsewhere.org", {}),
+        ("intranet.example", {"delay": 0.0, "connections": 4}),
+        ("intranet.example:81", {"delay": 0.0, "connections": 4}),
+        ("a.b.example", {"delay": 9.0, "connections": 4}),
+        ("port.example:8080", {"delay": 9.0, "connections": 2}),
+        ("[::1]", {"robots": False}),
+        ("[::1]:8080", {"robots": False}),
+        ("tagged.org", {"robots": False, "delay": 0.5}),
+        ("twice.org", {"robots": False, "delay": 0.5, "connections": 3}),
+    ],
+)
+def test_what_is_said_of_a_host_goes_before_what_is_said_of_more(host: str, expected: dict[str, Any]) -> None:
+    given = settings(**ALL, hosts=HOSTS, tags=TAGS)
+    found = host_policy(host, given, {"tagged.org": ["other", "own"], "twice.org": ["few", "own"]})
+    assert found == HostPolicy(**{"delay": 2.0, "connections": 1, "robots": True} | expected)

@@ -14,7 +14,7 @@ from driftline.durations import format_interval, seconds_of, utc, utc_or_none
 from driftline.errors import BadSetting
 from driftline.urls import host_of
 from driftline.urls.tracking import Tracking
-from driftline.visits.rank import By, order_named, rank
+from driftline.visits.rank import RankOrder, order_named, rank
 
 if TYPE_CHECKING:
     import os
@@ -144,13 +144,13 @@ class VisitTotals:
         """Return the totals of the visits to each page, watched or not, in the order of the first visits."""
         return self._workspace.visits.all()
 
-    def ranked(self, by: str = By.INTELLIGENT, limit: int | None = None) -> Iterator[Visited]:
+    def ranked(self, by: RankOrder | str = RankOrder.INTELLIGENT, limit: int | None = None) -> Iterator[Visited]:
         """Yield what `Driftline.rank` returns: by `value`, or with a limit, few pages are in memory at a time."""
         check_number("limit", limit)
         order = order_named(by)
         workspace = self._workspace
         workspace.unsafe.refresh()
-        if order is By.VALUE:
+        if order is RankOrder.VALUE:
             return islice(self._safe(self._by_value()), limit if limit is None else min(limit, sys.maxsize))
         return iter(rank(self._safe(workspace.visits.each()), order, workspace.settings.rank_threshold, limit))
 

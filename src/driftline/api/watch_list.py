@@ -19,7 +19,7 @@ from driftline.model.page import PageState
 from driftline.settings import Settings, load_settings
 from driftline.store.engine import Store
 from driftline.urls import host_of
-from driftline.visits.rank import By
+from driftline.visits.rank import RankOrder
 
 if TYPE_CHECKING:
     import os
@@ -118,25 +118,26 @@ class Driftline:
         return catalog.add(urls, every=seconds, tags=tags, filters=checked, render=render)
 
     def edit(
-        self, url: str, *, every: Duration | None = None, tags: Sequence[str] | None = None,
+        self, url: str, *, every: Duration | None = None, clear_every: bool = False, tags: Sequence[str] | None = None,
         filters: Sequence[tuple[str, str]] | None = None, render: Render | None = None, move_to: str | None = None,
     ) -> Page:  # fmt: skip
         """Change how a page is watched, and return the page. What is None stays as it is, and so does its history.
 
-        `tags` and `filters` replace those it has. `every="default"` removes its own interval. With `move_to` the page
-        is watched at another address from now on.
+        `tags` and `filters` replace those it has. With `clear_every` it has no interval of its own any more, so
+        that the schedule decides. With `move_to` the page is watched at another address from now on.
         """
         check_urls("edit", [url])
         check_lists(tags=tags or ())
         check_render(render)
         checked = None if filters is None else read_filters(filters)
-        clear = every == "default"
-        seconds = None if every is None or clear else seconds_of(every)
+        if clear_every and every is not None:
+            raise UsageError("Give either every or clear_every=True, not both.")
+        seconds = None if every is None else seconds_of(every)
         catalog = self._workspace.catalog
         if seconds is not None:
             self._workspace.require_room(seconds, [catalog.find(url).url])
         return catalog.edit(
-            url, every=seconds, clear_every=clear, tags=tags, move_to=move_to, filters=checked or (),
+            url, every=seconds, clear_every=clear_every, tags=tags, move_to=move_to, filters=checked or (),
             clear_filters=checked is not None, render=lambda kept: kept if render is None else render,
         )  # fmt: skip
 
@@ -264,7 +265,7 @@ class Driftline:
             workspace.catalog.add([name])
         return workspace.visits.record(name, at=workspace.clock(), seconds=seconds, available=available)
 
-    def rank(self, by: str = By.INTELLIGENT, limit: int | None = None) -> list[Visited]:
+    def rank(self, by: RankOrder | str = RankOrder.INTELLIGENT, limit: int | None = None) -> list[Visited]:
         """Return the visited pages by `frequency`, `weightage`, or `intelligent`, which drops often unavailable ones.
 
         By `value` they are the watched pages, visited or not: those first whose check is most useful now. Pages that

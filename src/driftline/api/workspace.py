@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from driftline.store.events import EventLog
     from driftline.store.rereads import Readings
 
-    Progress = Callable[[int, int], None]  # gets how many of how many are done
+    OnProgress = Callable[[int, int], None]  # gets how many of how many are done
 
 
 _LOG = logging.getLogger(__name__)
@@ -182,7 +182,7 @@ class Workspace:
         return self._readings.left()
 
     def catch_up(
-        self, stop: Stop | None = None, enough: Callable[[], bool] | None = None, progress: Progress | None = None
+        self, stop: Stop | None = None, enough: Callable[[], bool] | None = None, progress: OnProgress | None = None
     ) -> RereadVersions:
         """Read versions again that were read through other filters or by an older extractor, then index all versions
         for searching; checks may go on meanwhile.

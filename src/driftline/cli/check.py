@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,7 +26,6 @@ from driftline.cli.output import (
     EVENT_STYLES,
     NOTHING_YET,
     clean,
-    clean_lines,
     event_lines,
     fields,
     local_time,
@@ -162,21 +160,14 @@ def _chosen(watch_list: Driftline, urls: Sequence[str] | None, tag: str | None) 
 def _checked(
     watch_list: Driftline, page_ids: list[int] | None, plan: Plan, fresh: bool
 ) -> tuple[Report, Progress]:  # fmt: skip
-    from driftline.cli.progress import Progress, first_signal, print_slow_host
+    from driftline.cli.progress import Progress, TerminalBar, print_slow_host, stopped_by_signal
     from driftline.pipeline.stop import Stop
     from driftline.watch.service import retry_while_busy
 
     workspace = workspace_of(watch_list)
     stop = Stop()
-
-    def on_signal() -> None:
-        stop.request()
-        workspace.store.hurry()
-        with contextlib.suppress(OSError, RuntimeError):  # the latter while another line is being written
-            say("Stopping after the requests in flight…", to_stderr=True)
-
-    workspace.on_trouble(lambda report: say(clean_lines(report), to_stderr=True))
-    with first_signal(on_signal), Progress() as progress:
+    with stopped_by_signal(workspace, stop), TerminalBar() as bar:
+        progress = Progress(bar)
         check = partial(
             workspace.runs.check, page_ids, plan=plan, fresh=fresh, stop=stop, recorded=progress.recorded,
             started=progress.begun, slow=print_slow_host,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +17,7 @@ from driftline.cli.options import (
     StoreOption,
     opened,
 )
-from driftline.cli.output import clean, clean_lines, fields, local_time, print_json, say, size
+from driftline.cli.output import clean, fields, local_time, print_json, say, size
 from driftline.cli.text_tables import Column, print_table
 from driftline.errors import DriftlineError, UsageError
 from driftline.plurals import count
@@ -157,20 +156,13 @@ def _kept(watch_list: Driftline) -> list[tuple[list[str], Options]]:
 def _crawled(
     watch_list: Driftline, seeds: Sequence[str], options: Options, *, fresh: bool
 ) -> tuple[CrawlReport, bool]:  # fmt: skip
-    from driftline.cli.progress import CrawlProgress, first_signal
+    from driftline.cli.progress import CrawlProgress, TerminalBar, stopped_by_signal
     from driftline.pipeline.stop import Stop
 
     workspace = workspace_of(watch_list)
     stop = Stop()
-
-    def on_signal() -> None:
-        stop.request()
-        workspace.store.hurry()
-        with contextlib.suppress(OSError, RuntimeError):  # the latter while another line is being written
-            say("Stopping after the requests in flight…", to_stderr=True)
-
-    workspace.on_trouble(lambda report: say(clean_lines(report), to_stderr=True))
-    with first_signal(on_signal), CrawlProgress() as progress:
+    with stopped_by_signal(workspace, stop), TerminalBar() as bar:
+        progress = CrawlProgress(bar)
         report = workspace.runs.crawl(
             seeds, options, fresh=fresh, stop=stop, started=progress.begun, recorded=progress.recorded
         )

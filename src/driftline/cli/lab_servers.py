@@ -117,10 +117,12 @@ def polite(
     as_json: JsonOption = False,
 ) -> None:
     """Check many hosts, and measure politeness by their logs."""
-    from driftline.lab.bench.politeness_bench import measure
+    from driftline.lab.bench.server_log_bench import measure_politeness
     from driftline.lab.servers.host_farm import Farm
 
-    found = measure(Farm(hosts=hosts, pages=pages, latency=latency, changes=changes, redirects=redirects), delay)
+    found = measure_politeness(
+        Farm(hosts=hosts, pages=pages, latency=latency, changes=changes, redirects=redirects), delay
+    )
     if as_json:
         print_json(asdict(found))
         return
@@ -154,10 +156,10 @@ def crawl(
     Every page must be fetched once, and nothing else.
     """
     from driftline.crawl.report import skipped_in_words
-    from driftline.lab.bench.bare_client import LabError
-    from driftline.lab.bench.crawl_bench import measure
+    from driftline.lab.bench.local_watch_lists import LabError
+    from driftline.lab.bench.server_log_bench import measure_crawl
 
-    found = measure(pages, lambda done, waiting: show_progress(f"{done:,} done, {waiting:,} wait"))
+    found = measure_crawl(pages, lambda done, waiting: show_progress(f"{done:,} done, {waiting:,} wait"))
     show_progress("")
     skipped = skipped_in_words(found.report)
     if as_json:

@@ -41,7 +41,6 @@ def speed(
 ) -> None:
     """Measure pages per second, beside bare downloading."""
     from driftline.lab.bench import speed_bench as lab
-    from driftline.lab.simweb import nginx
 
     passes = tuple(kind for kind in lab.PASSES if not only or kind in only)
     if not passes or (only and set(only) - set(lab.PASSES)):
@@ -52,7 +51,7 @@ def speed(
         raise BadSetting("--server takes one of auto, nginx, lab.")
     course = lab.Course(
         pages=pages, size_mean=size, in_flight=in_flight, consumers=consumers, repeats=repeats, auto=auto,
-        passes=passes, store=store, nginx=server == "nginx" or (server == "auto" and nginx.installed() is not None),
+        passes=passes, store=store, nginx=server == "nginx" or (server == "auto" and lab.nginx_installed() is not None),
     )  # fmt: skip
     rows = list(lab.race(course, show_progress))
     show_progress("")

@@ -12,7 +12,7 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
-from driftline.cli.output import VERDICT_STYLES, clean, err, local_time, say
+from driftline.cli.output import VERDICT_STYLES, clean, clean_lines, err, local_time, say
 from driftline.model.outcome import Verdict
 from driftline.plurals import count
 
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
+    from driftline.api.workspace import Workspace
     from driftline.crawl.survey_steps import CrawlOutcome
     from driftline.model.outcome import Outcome
+    from driftline.pipeline.stop import Stop
     from driftline.store.crawls import Begun
 
 
@@ -62,20 +64,33 @@ def first_signal(stop: Callable[[], None], at_once: Callable[[], None] = lambda:
             signal.signal(number, handler)
 
 
+@contextmanager
+def stopped_by_signal(workspace: Workspace, stop: Stop, at_once: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Within this block the first Ctrl-C or SIGTERM requests `stop`, and troubles of the store are printed.
+
+    A second signal calls `at_once` and ends the process.
+    """
+
+    def on_signal() -> None:
+        stop.request()
+        workspace.store.hurry()
+        with contextlib.suppress(OSError, RuntimeError):  # the latter while another line is being written
+            say("Stopping after the requests in flight…", to_stderr=True)
+
+    workspace.on_trouble(lambda report: say(clean_lines(report), to_stderr=True))
+    with first_signal(on_signal, at_once):
+        yield
+
+
 _LONG = 120.0  # seconds: a crawl that takes longer says so
 
 
-class Progress:
-    """Follows one check and shows a progress bar. Thread-safe."""
+class TerminalBar:
+    """A progress bar on standard error in a `with` block; it shows nothing if that is no terminal."""
 
     def __init__(self) -> None:
-        self.total = 0
-        self.continued = self.stopped = False
-        self._counts: Counter[Verdict] = Counter()
-        self._lock = threading.Lock()
         self._bar: Bar | None = None
         self._task: TaskID | None = None
-        self._started = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -83,8 +98,37 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.stop()
+
+    def start(self, total: int | None = None) -> None:
+        """Show the bar, for so many pages, or an unknown number of them."""
+        if self._bar is None and _on_terminal():
+            self._bar = _bar()
+            self._task = self._bar.add_task("", total=total, figures="")
+            self._bar.start()
+
+    def show(self, done: int, total: int | None = None, figures: str = "") -> None:
+        """Show how many are done, and of how many if that has changed."""
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=done, total=total, figures=figures)
+
+    def stop(self) -> None:
+        """Remove the bar, if it is shown."""
         if self._bar is not None:
             self._bar.stop()
+            self._bar = None
+
+
+class Progress:
+    """Follows one check and shows it on a bar. Thread-safe."""
+
+    def __init__(self, bar: TerminalBar) -> None:
+        self.total = 0
+        self.continued = self.stopped = False
+        self._counts: Counter[Verdict] = Counter()
+        self._lock = threading.Lock()
+        self._bar = bar
+        self._started = 0.0
 
     def begun(self, total: int, continued: bool) -> None:
         """Start, for so many pages."""
@@ -93,10 +137,8 @@ class Progress:
         if continued and total:
             left = f"{count(total, 'page')} left. Start over with --fresh."
             say(f"Continuing an interrupted check: {left}", to_stderr=True)
-        if total and _on_terminal():
-            self._bar = _bar()
-            self._task = self._bar.add_task("", total=total, figures="")
-            self._bar.start()
+        if total:
+            self._bar.start(total)
 
     def recorded(self, outcomes: Sequence[Outcome]) -> None:
         """Count outcomes that were recorded."""
@@ -104,8 +146,7 @@ class Progress:
             self._counts.update(outcome.verdict for outcome in outcomes)
             done = self._counts.total()
             figures = self._figures(done)
-        if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=done, figures=figures)
+        self._bar.show(done, figures=figures)
 
     def _figures(self, done: int) -> str:
         rate = done / max(time.monotonic() - self._started, 1e-3)
@@ -125,24 +166,14 @@ def print_slow_host(host: str, waiting: int, delay: float) -> None:
 
 
 class CrawlProgress:
-    """Follows one crawl: shows a bar of the pages fetched among those found so far."""
+    """Follows one crawl: shows on a bar the pages fetched among those found so far."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, bar: TerminalBar, clock: Callable[[], float] = time.monotonic) -> None:
+        self._bar = bar
         self._clock = clock
         self._done = 0
         self._warned = False
-        self._bar: Bar | None = None
-        self._task: TaskID | None = None
         self._started = 0.0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
 
     def begun(self, crawl: Begun, waiting: int) -> None:
         """Start, or continue."""
@@ -150,10 +181,7 @@ class CrawlProgress:
         if crawl.continued:
             begun = f"Continuing the crawl of {local_time(crawl.started_at)}"
             say(f"{begun}: {count(waiting, 'URL')} left. Start over with --fresh.", to_stderr=True)
-        if _on_terminal():
-            self._bar = _bar()
-            self._task = self._bar.add_task("", total=None, figures="")
-            self._bar.start()
+        self._bar.start()
 
     def recorded(self, outcomes: Sequence[CrawlOutcome], waiting: int) -> None:
         """Count outcomes that were recorded; so many URLs are left."""
@@ -165,27 +193,19 @@ class CrawlProgress:
             text += f"{waiting / rate / 60:,.0f} minutes. Ctrl-C stops; the same command continues. "
             text += "If the server is yours, use --host-delay 0."
             say(text, to_stderr=True)
-        if self._bar is not None and self._task is not None:
-            figures = f"[dim]{rate:,.0f}/s[/]"
-            self._bar.update(self._task, completed=self._done, total=self._done + waiting, figures=figures)
+        self._bar.show(self._done, self._done + waiting, f"[dim]{rate:,.0f}/s[/]")
 
 
 @contextmanager
 def counted() -> Iterator[Callable[[int, int], None]]:
     """Return a function that shows how many of how many are done, as a bar on a terminal."""
-    bar = _bar() if _on_terminal() else None
-    task = bar.add_task("", total=None, figures="") if bar else None
+    with TerminalBar() as bar:
 
-    def show(done: int, total: int) -> None:
-        if bar is not None and task is not None:
+        def show(done: int, total: int) -> None:
             bar.start()
-            bar.update(task, completed=done, total=total)
+            bar.show(done, total)
 
-    try:
         yield show
-    finally:
-        if bar is not None:
-            bar.stop()
 
 
 def _on_terminal() -> bool:

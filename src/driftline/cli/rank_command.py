@@ -19,7 +19,7 @@ from driftline.cli.text_tables import Column, Styled, print_table
 from driftline.cli.visit_command import seconds_of
 from driftline.errors import BadSetting, DriftlineError, UsageError
 from driftline.plurals import count
-from driftline.visits.rank import By, keeps, order_named
+from driftline.visits.rank import RankOrder, keeps, order_named
 from driftline.visits.rank import rank as ranked
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ _NAMED = 40  # pages: more labels than that could not be read
 _LONGEST = 28
 _FAR_APART = 20
 _TITLES = {
-    By.FREQUENCY: "Visited pages, ranked by frequency",
-    By.WEIGHTAGE: "Visited pages, ranked by weightage",
-    By.INTELLIGENT: "Visited pages, filtered by TTL and ranked by frequency, weightage and TTL",
-    By.VALUE: "Watched pages, ranked by how useful a check is now",
+    RankOrder.FREQUENCY: "Visited pages, ranked by frequency",
+    RankOrder.WEIGHTAGE: "Visited pages, ranked by weightage",
+    RankOrder.INTELLIGENT: "Visited pages, filtered by TTL and ranked by frequency, weightage and TTL",
+    RankOrder.VALUE: "Watched pages, ranked by how useful a check is now",
 }
 
 
@@ -50,7 +50,7 @@ def check_plot(path: Path) -> None:
     require_matplotlib()
 
 
-def draw_rank(rows: Sequence[Visited], by: By, path: Path) -> None:
+def draw_rank(rows: Sequence[Visited], by: RankOrder, path: Path) -> None:
     """Write the figure, as SVG or PNG by the ending of its name."""
     import matplotlib as mpl
 
@@ -122,11 +122,11 @@ def rank(
     by: Annotated[
         str,
         typer.Option(
-            "--by", metavar="|".join(By),
+            "--by", metavar="|".join(RankOrder),
             help="The paper's filter and order (intelligent), most visits (frequency), most seconds (weightage), or "
             "the watched pages that 'driftline run' checks first (value).",
         ),
-    ] = By.INTELLIGENT,
+    ] = RankOrder.INTELLIGENT,
     limit: Annotated[
         int | None, typer.Option("--limit", min=1, metavar="N", help="Show at most N pages.", show_default=False)
     ] = None,
@@ -156,9 +156,9 @@ def rank(
         _print(found, plot, order, example=example, as_json=as_json, as_csv=as_csv)
 
 
-def _print(found: _Ranking, plot: Path | None, order: By, *, example: bool, as_json: bool, as_csv: bool) -> None:
+def _print(found: _Ranking, plot: Path | None, order: RankOrder, *, example: bool, as_json: bool, as_csv: bool) -> None:
     """Print the pages and remarks about them; all pages are kept in memory only for a figure."""
-    valued, threshold = order is By.VALUE, found.threshold
+    valued, threshold = order is RankOrder.VALUE, found.threshold
     all_of_them = None if plot is None else list(found.rows)
     rows = iter(found.rows if all_of_them is None else all_of_them)
     first = list(islice(rows, 1))
@@ -173,7 +173,7 @@ def _print(found: _Ranking, plot: Path | None, order: By, *, example: bool, as_j
         say(_nothing_of_value(found.visits), to_stderr=True)
     elif not found.visits and not valued:
         say("No visits yet: count them with 'driftline visit URL' or 'driftline visits import FILE'.", to_stderr=True)
-    if found.kept < found.visits and order is By.INTELLIGENT:
+    if found.kept < found.visits and order is RankOrder.INTELLIGENT:
         dropped = count(found.visits - found.kept, "page")
         share = f"{threshold * 100:g} %"
         say(f"Not shown: {dropped} available at {share} of the visits or less (TTL filter).", to_stderr=True)
@@ -194,12 +194,12 @@ def _nothing_of_value(visits: int) -> str:
 
 
 @contextmanager
-def _ranked(store: str | None, order: By, limit: int | None, *, example: bool) -> Iterator[_Ranking]:
+def _ranked(store: str | None, order: RankOrder, limit: int | None, *, example: bool) -> Iterator[_Ranking]:
     """Rank the pages; they can be read inside the block."""
     if example:
         from driftline.visits.rank import EXAMPLE
 
-        if order is By.VALUE:
+        if order is RankOrder.VALUE:
             raise BadSetting("--by value ranks watched pages, and the paper's example has none: choose another order.")
         threshold = command_settings(store=store).rank_threshold
         rows, kept = ranked(EXAMPLE, order, threshold, limit), sum(keeps(one, threshold) for one in EXAMPLE)

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from driftline.cli.options import JsonOption, StoreOption, TagOption, insist_on_tag, opened
-from driftline.cli.output import ago, clean, err, fields, iso, out, print_json, say
+from driftline.cli.output import ago, clean, fields, iso, out, print_json, say
+from driftline.cli.progress import TerminalBar
 from driftline.model.change import MentionKind
 from driftline.plurals import count
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
-    from rich.progress import Progress as Bar
-    from rich.progress import TaskID
-
     from driftline.model.change import Mention
 
 _LONG = 500  # versions: indexing more takes long enough to show a bar
@@ -59,9 +55,9 @@ def search(
     with opened(store, make=False) as watch_list:
         if tag is not None:
             insist_on_tag(watch_list, tag)
-        with _Indexing() as indexing:
+        with TerminalBar() as bar:
             found = watch_list.search(
-                query, url=page, tag=tag, since=start, until=end, now=now, limit=limit, progress=indexing.show
+                query, url=page, tag=tag, since=start, until=end, now=now, limit=limit, progress=_Indexing(bar).show
             )
     if as_json:
         print_json([_as_json(mention) for mention in found])
@@ -106,46 +102,18 @@ def _as_json(mention: Mention) -> dict[str, Any]:
 
 
 class _Indexing:
-    """Shows that versions are being indexed if that takes long: a bar on a terminal, else a line."""
+    """Shows that versions are being indexed if that takes long: a line, and a bar on a terminal."""
 
-    def __init__(self) -> None:
-        self._bar: Bar | None = None
-        self._task: TaskID | None = None
+    def __init__(self, bar: TerminalBar) -> None:
+        self._bar = bar
         self._begun = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop()
 
     def show(self, done: int, total: int) -> None:
         """Show how many versions are indexed."""
         if not self._begun and total > _LONG:
-            self._begin(total)
-        if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=done)
+            self._begun = True
+            say(f"Indexing {count(total, 'version')} for the first search…", to_stderr=True)
+            self._bar.start(total)
+        self._bar.show(done)
         if done == total:
-            self._stop()
-
-    def _begin(self, total: int) -> None:
-        self._begun = True
-        say(f"Indexing {count(total, 'version')} for the first search…", to_stderr=True)
-        console = err()
-        if console.is_terminal and not console.is_dumb_terminal:
-            from rich.progress import BarColumn, MofNCompleteColumn
-            from rich.progress import Progress as Bar
-
-            self._bar = Bar(
-                BarColumn(bar_width=30), MofNCompleteColumn(), console=console, transient=True,
-                redirect_stdout=False, redirect_stderr=False,
-            )  # fmt: skip
-            self._task = self._bar.add_task("", total=total)
-            self._bar.start()
-
-    def _stop(self) -> None:
-        if self._bar is not None:
             self._bar.stop()
-            self._bar = None

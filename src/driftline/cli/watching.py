@@ -8,8 +8,8 @@ import time
 from typing import TYPE_CHECKING, Protocol
 
 from driftline.api import workspace_of
-from driftline.cli.output import NOTHING_YET, VERDICT_STYLES, clean, clean_lines, event_lines, local_time, remark, say
-from driftline.cli.progress import first_signal, print_slow_host
+from driftline.cli.output import NOTHING_YET, VERDICT_STYLES, clean, event_lines, local_time, remark, say
+from driftline.cli.progress import print_slow_host, stopped_by_signal
 from driftline.errors import StoreError
 from driftline.model.change import check_of
 from driftline.model.event import EventSource
@@ -211,14 +211,6 @@ def watch(watch_list: Driftline, options: WatchOptions, line: str | None, *, ver
     limit_free_memory()
     stop = Stop()
     terminal = _Terminal(_command(line), stop, watch_list.settings.stop_grace, verbose=verbose)
-
-    def on_signal() -> None:
-        stop.request()
-        workspace.store.hurry()
-        with contextlib.suppress(OSError, RuntimeError):  # the latter while another line is being written
-            say("Stopping after the requests in flight…", to_stderr=True)
-
-    workspace.on_trouble(lambda report: say(clean_lines(report), to_stderr=True))
     watcher = Watcher(
         workspace.runs,
         options,
@@ -228,7 +220,7 @@ def watch(watch_list: Driftline, options: WatchOptions, line: str | None, *, ver
         slow=print_slow_host,
         recorded=terminal.recorded,
     )
-    with first_signal(on_signal, terminal.end_command):
+    with stopped_by_signal(workspace, stop, terminal.end_command):
         result = watcher.run()
     _summarise(result, once=options.once)
     return not result.left and terminal.all_delivered

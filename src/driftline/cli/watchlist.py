@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 _ALWAYS = 7  # columns that are shown even if they are empty
 _FIRST = 1_000  # pages that are looked at together, and that a long list is laid out by
 _NAMED = 10  # pages listed; of more only the number is shown
+_NO_INTERVAL = "default"  # what --every takes for a page without an interval of its own
 _COLUMNS = (
     Column(name="url", least=40, keep=4, middle=True),
     Column(name="title", least=10, optional=True),
@@ -178,8 +179,8 @@ def edit(
         raise UsageError(
             "Nothing to change: give --every, --tag, --untag, --url, --render, or a filter such as --select."
         )
-    clear = every == "default"
-    seconds = None if every is None or clear else parse_interval(every)
+    clear_every = every == _NO_INTERVAL
+    seconds = None if every is None or clear_every else parse_interval(every)
     with opened(store, make=False) as watch_list:
         workspace = workspace_of(watch_list)
         if seconds is not None:
@@ -190,7 +191,7 @@ def edit(
 
         let_in = workspace.accesses.of_page(workspace.catalog.find(url))
         change = partial(
-            workspace.catalog.edit, url, every=seconds, clear_every=clear, tag=tag or (), untag=untag or (),
+            workspace.catalog.edit, url, every=seconds, clear_every=clear_every, tag=tag or (), untag=untag or (),
             move_to=move_to, filters=filters, clear_filters=no_filters, render=rendering,
         )  # fmt: skip
         page = retry_while_busy(change, Stop(), workspace.runs.be_next, remark)

@@ -102,17 +102,18 @@ class Crawl:
     def run(
         self, seeds: Sequence[str], options: Options, *, fresh: bool = False, ends: bool = True,
         begun: Callable[[Begun, int], None] | None = None,
-        recorded: Callable[[Sequence[CrawlOutcome], int], None] | None = None,
+        recorded: Callable[[Sequence[CrawlOutcome], int], None] | None = None, limits: Limits | None = None,
     ) -> CrawlReport:  # fmt: skip
         """Crawl from these seeds, in canonical form, until nothing is left. Returns what was found.
 
         A crawl that was interrupted is continued, unless `fresh`. Its round `ends` with it if nothing is left, or is
         left open for the caller to end. `begun` gets the number of addresses that wait, and `recorded` every batch of
-        outcomes once it is committed, with the number of those that still wait.
+        outcomes once it is committed, with the number of those that still wait. The `limits` are in proportion to
+        `options.most` unless they are given.
         """
         started = time.perf_counter()
         scope = options.scope(seeds)
-        limits = limits_of(options.most)
+        limits = limits or limits_of(options.most)
         run_id = self._ledger.begin_without_end()
         site = self._sites.begin(
             site_key(seeds, options), seeds, options.kept(), options.tag, self._clock(), fresh=fresh,

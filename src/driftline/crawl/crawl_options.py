@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 MOST = 1_000_000  # pages of one crawl, unless it is set
-WAITING_PER_PAGE = 10  # as many addresses may wait as pages are to be fetched
-FEWEST_WAITING, _MOST_WAITING = 10_000, 1_000_000
+_WAITING_PER_PAGE = 10  # as many addresses may wait as pages are to be fetched
+_FEWEST_WAITING, _MOST_WAITING = 10_000, 1_000_000
 _FEWEST_LISTS, _MOST_LISTS = 10, 5_000
 
 
@@ -40,8 +40,8 @@ def limits_of(most: int | None) -> Limits:
     pages = MOST if most is None else most
     return Limits(
         pages,
-        max(FEWEST_WAITING, min(WAITING_PER_PAGE * pages, _MOST_WAITING)),
-        min(_FEWEST_LISTS + pages // WAITING_PER_PAGE, _MOST_LISTS),
+        max(_FEWEST_WAITING, min(_WAITING_PER_PAGE * pages, _MOST_WAITING)),
+        min(_FEWEST_LISTS + pages // _WAITING_PER_PAGE, _MOST_LISTS),
     )
 
 

@@ -149,7 +149,7 @@ def read_report(sites: Sites, begun: Begun, seeds: list[str], *, asked_before: i
     bad = [row for row in others_ if row.state in _NO_PAGE]
     failed = [row for row in bad if not _gone_before(row, number)]
     was = [row for row in others_ if row.good_round and row.gone_round == number]
-    moved = _moved(was, new, pages)
+    moved = moved_pages(was, new, pages)
     elsewhere, arrived = {one.url for one in moved}, {one.to for one in moved}
     lost = {row.id for row in was}
     return CrawlReport(
@@ -190,7 +190,9 @@ def _gone_before(row: FoundAddress, number: int) -> bool:
     return 0 < row.gone_round < number and (row.status in GONE or row.state is AddressState.ERROR_PAGE)
 
 
-def _moved(was: Sequence[FoundAddress], new: Sequence[FoundAddress], pages: Sequence[FoundAddress]) -> list[MovedPage]:
+def moved_pages(
+    was: Sequence[FoundAddress], new: Sequence[FoundAddress], pages: Sequence[FoundAddress]
+) -> list[MovedPage]:
     """Return where pages went that are not where they were: where they redirect to, or a new page with the same text.
 
     The latter counts only if no other page of the site has or had that text: pages that are alike, as those of a long

@@ -6,20 +6,33 @@ compared with the old version, and the new version compressed.
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from selectolax.lexbor import SelectolaxError
 
+from driftline.detection.diff.tables import ChangedCell, changed_cells
 from driftline.detection.error_pages.broken_data import why_faulty
 from driftline.detection.error_pages.detect import needs_script, why_broken
-from driftline.detection.extract.annotations import without_notes
+from driftline.detection.extract.annotations import is_note, without_notes
+from driftline.detection.extract.charset import decode_text
 from driftline.detection.extract.document import Extraction
 from driftline.detection.extract.filters import awaited_by, counts_also, how_read, sieve_of
 from driftline.detection.extract.regions import Blocks
+from driftline.detection.headline import cut, heading_of, headline_of, reordered
 from driftline.detection.jobs import Finding, Job
 from driftline.detection.messages import ACCEPTED, AWAITED, NOT_AWAITED, OUT_OF_MEMORY, REFILTERED, REREAD, own_failure
-from driftline.detection.noise.edits import Experience, JudgedDocument, Judgement, ReadOnce, found_edits
-from driftline.detection.noise.judge import judge
+from driftline.detection.noise.edits import (
+    MOST_EDITS,
+    Experience,
+    JudgedDocument,
+    Judgement,
+    ReadOnce,
+    found_edits,
+    line_of,
+)
+from driftline.detection.noise.judge import first_moved, judge
 from driftline.detection.noise.judge_annotations import judge_all
 from driftline.detection.noise.learning import learn
 from driftline.detection.threats import intruders, mixed_content, why_executable
@@ -32,9 +45,13 @@ from driftline.noise_memory import Memory
 from driftline.store.blobs import digest, pack, pack_next, unpack, unpack_both
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from driftline.detection.noise.edits import LineEdit
 
 _MOST_OF_NOISE, _LEAST_OF_MEANINGFUL = 0.4, 0.5  # scores
+_FEED = re.compile(rb"<(?:rss|feed|rdf:rdf)[\s>]", re.IGNORECASE)
+_HEAD = 2_000  # bytes in which the root of a feed is found
 
 
 def examine(job: Job) -> Finding:
@@ -209,7 +226,34 @@ def weigh(
         return JudgedDocument(text=side.text, title=title, at=side.at, blocks=ReadOnce(parsed, side.blocks))
 
     sides = read(old), read(new)
-    return judge_all(*sides, experience or Experience()) if counts_also(filters) else judge(*sides, experience)
+    judgement = judge_all(*sides, experience or Experience()) if counts_also(filters) else judge(*sides, experience)
+    if judgement.verdict is not Matter.MEANINGFUL:
+        return judgement
+    with_headings = [
+        replace(edit, heading=heading_of(edit, *sides)) if edit.noise is None and at < MOST_EDITS else edit
+        for at, edit in enumerate(judgement.edits)
+    ]
+    return replace(judgement, edits=with_headings, headline=_headline(judgement, old, new, sides, content_type))
+
+
+def _headline(
+    judgement: Judgement, old: Side, new: Side, sides: tuple[JudgedDocument, JudgedDocument], content_type: str
+) -> str:  # fmt: skip
+    """Return the headline of a change that matters."""
+    real = [edit for edit in judgement.edits if edit.noise is None]
+    if real and all(is_note(line_of(edit).text) for edit in real):
+        return cut(judgement.reason.removesuffix("."))
+    if not real:
+        return reordered(first_moved(old.text, new.text))
+
+    def cells() -> list[ChangedCell]:
+        if feed or b"<table" not in new.body:
+            return []
+        before, after = (decode_text(side.body, content_type)[0] for side in (old, new))
+        return changed_cells(before, after)
+
+    feed = _FEED.search(new.body, 0, _HEAD) is not None
+    return headline_of(judgement.edits, *sides, feed=feed, cells=cells)
 
 
 def experience_of(
@@ -240,22 +284,30 @@ def _again(job: Job, new: Side) -> str | None:
     return text
 
 
+def _of_all_edits(edits: Sequence[LineEdit]) -> str:
+    """Return the headline of a change that the user waits for, although each of its edits alone would be noise."""
+    added = [line_of(edit).text for edit in edits if edit.new is not None]
+    return f"New: {cut(added[0])}" if added else ""
+
+
 def _change(old: Side, new: Side, title: str, job: Job) -> tuple[ChangeSummary, Lesson, bool]:
     """Return the change, what is learned from it, and whether a second fetch shows that it comes and goes by itself."""
     experience = experience_of(job.filters, job.memory, job.host_memory, job.check, job.at, _again(job, new))
     judgement = weigh(old, new, title, job.content_type, experience, job.filters)
     for_host = learn(experience.page, judgement, job.check, job.at)
     lesson = Lesson(memory=experience.page.to_bytes(), for_host=tuple(for_host))
-    verdict, score, reason = judgement.verdict, judgement.score, judgement.reason
+    verdict, score, reason, headline = judgement.verdict, judgement.score, judgement.reason, judgement.headline
     awaited = awaited_by(job.filters, old.text, new.text)
     if awaited is Matter.NOISE:
         verdict, score, reason = awaited, min(score, _MOST_OF_NOISE), NOT_AWAITED
     elif awaited is Matter.MEANINGFUL and verdict is Matter.NOISE and not judgement.differs_at_every_fetch:
         verdict, score, reason = awaited, max(score, _LEAST_OF_MEANINGFUL), AWAITED
+        headline = _of_all_edits(judgement.edits) or AWAITED.removesuffix(".")
     # what the page does not wait for is not reported, even if many pages share it
     cause = b"" if awaited is Matter.NOISE else judgement.cause
     change = ChangeSummary(
         kind=judgement.kind, verdict=verdict, score=score, reason=reason, words_added=judgement.words_added,
         words_removed=judgement.words_removed, cause=cause, edits=found_edits(judgement.edits),
+        headline="" if verdict is Matter.NOISE else headline,
     )  # fmt: skip
     return change, lesson, judgement.differs_at_every_fetch

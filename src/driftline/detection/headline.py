@@ -30,6 +30,8 @@ _ROOM_FOR_REST = 16  # characters for '(and 1,234 more)'
 _FEW_WORDS, _MANY_WORDS = 4, 6
 _LONG_LINE = 60  # characters: in a longer line, the heading above says better where a few words changed
 _MOST_LINES = 3  # of an entry
+_AROUND = 3  # words
+_NUMBER = re.compile(r"\d")
 _UNIT = re.compile(
     r"(?:%|°[cf]?|[€$£¥]|eur|euros?|usd|gbp|chf|kr|sek|dollars?|days?|hours?|minutes?|weeks?|months?|years?|people|tage?n?"
     r"|jours|días|giorni|stunden|wochen|monate|mois|jahre|ans|km|kg|mb|gb|tb|ms|points?|seats?|items?|stars?)\b\W?",
@@ -93,33 +95,30 @@ def _replacements(real: Sequence[LineEdit]) -> list[LineEdit]:
 def _links_of_entries(real: Sequence[LineEdit], edits: Sequence[LineEdit]) -> list[Line]:
     """Return added links that count for nothing by themselves, and begin entries of which other lines matter."""
     places = {edit.new.place for edit in real if edit.new and not edit.old}
-    return [
-        edit.new for edit in edits if edit.noise is NoiseKind.LINKS and edit.new and not edit.old and edit.new.place in places
-    ]  # fmt: skip
+    links = [edit.new for edit in edits if edit.noise is NoiseKind.LINKS and edit.new and not edit.old]
+    return [line for line in links if line.place in places]
 
 
-def where_of(edit: LineEdit, old: JudgedDocument, new: JudgedDocument) -> str:
+def heading_of(edit: LineEdit, old: JudgedDocument, new: JudgedDocument) -> str:
     """Return the nearest heading above an edit; empty if there is none, or it is not known."""
     return _heading_of_removed(edit.old, old, new) if edit.new is None else _heading(edit.new, new)
 
 
 def reordered(line: str) -> str:
     """Return the headline of a page of which lines such as this one have another order."""
-    return f"In another order: {_cut(line, _LONGEST_ENTRY)}"
+    return f"In another order: {cut(line, _LONGEST_ENTRY)}"
 
 
 def _cell_labels(real: Sequence[LineEdit], cells: Callable[[], Sequence[ChangedCell]]) -> dict[tuple[str, str], str]:
     if not any(edit.old and edit.new and len(edit.new.text) <= _LONG_LINE for edit in real):
         return {}
-    return {(cell.old, cell.new): f"{_cut(cell.row, 30)} / {_cut(cell.column, 30)}" for cell in cells()}
+    return {(cell.old, cell.new): f"{cut(cell.row, 30)} / {cut(cell.column, 30)}" for cell in cells()}
 
 
 class _Writer:
     """Words the parts of a headline."""
 
-    def __init__(
-        self, old: JudgedDocument, new: JudgedDocument, feed: bool, cells: dict[tuple[str, str], str]
-    ) -> None:
+    def __init__(self, old: JudgedDocument, new: JudgedDocument, feed: bool, cells: dict[tuple[str, str], str]) -> None:
         self._old = old
         self._new = new
         self._feed = feed
@@ -134,7 +133,7 @@ class _Writer:
             return _Item(rank=0, text=said)
         found = _JSON_PATH.fullmatch(before), _JSON_PATH.fullmatch(after)
         if found[0] and found[1] and found[0][1] == found[1][1]:
-            return _Item(rank=2, text=f"{_cut(found[0][1], 60)}: {_sides(found[0][2], found[1][2])}")
+            return _Item(rank=2, text=f"{cut(found[0][1], 60)}: {_sides(found[0][2], found[1][2])}")
         label = self._cells.get((one.text, other.text))
         if label is not None:
             return _Item(rank=1 if kind is ChangeKind.PRICE else 2, text=f"{label}: {_sides(before, after)}")
@@ -142,20 +141,20 @@ class _Writer:
 
     def _replaced_words(self, before: str, after: str, line: Line, kind: ChangeKind) -> _Item:
         prefix, gone, come, suffix = _difference(before, after)
-        few = max(len(gone), len(come)) <= _MANY_WORDS and gone and come
+        few = bool(max(len(gone), len(come)) <= _MANY_WORDS and gone and come)
         if not few and not prefix and not suffix:
-            return _Item(rank=3, text=f"{'New entry' if self._feed else 'New'}: {_cut(after, _LONGEST_ENTRY)}")
-        if not few:
+            return _Item(rank=3, text=f"{'New entry' if self._feed else 'New'}: {cut(after, _LONGEST_ENTRY)}")
+        if not few or not _NUMBER.search(" ".join((*gone, *come))):
             heading = self._label_of_heading(line)
-            lead = f"{heading}: " if heading else ""
-            return _Item(rank=5, text=f"{lead}{_sides(' '.join(gone), ' '.join(come), context=(prefix, suffix))}")
+            lead = f"{cut(heading, _LONGEST_LABEL)}: " if heading else ""
+            return _Item(rank=4 if few else 5, text=f"{lead}{_in_context(prefix, gone, come, suffix)}")
         if _CURRENCY.fullmatch(suffix[0].strip(".,;")) if suffix else False:
             gone, come, suffix = [*gone, suffix[0]], [*come, suffix[0]], suffix[1:]
         if prefix and _CURRENCY.fullmatch(prefix[-1]):
             gone, come, prefix = [prefix[-1], *gone], [prefix[-1], *come], prefix[:-1]
         unit = f" {suffix[0].rstrip('.,;')}" if suffix and _UNIT.fullmatch(suffix[0]) else ""
-        sides = f"{_cut(' '.join(gone).strip(_PUNCTUATION), _LONGEST_SIDE)} → "
-        sides += f"{_cut(' '.join(come).strip(_PUNCTUATION), _LONGEST_SIDE)}{unit}"
+        sides = f"{cut(' '.join(gone).strip(_PUNCTUATION), _LONGEST_SIDE)} → "
+        sides += f"{cut(' '.join(come).strip(_PUNCTUATION), _LONGEST_SIDE)}{unit}"
         money = kind is ChangeKind.PRICE or (names_money(" ".join(come)) and names_money(" ".join(gone)))
         version = bool(_VERSION.search(" ".join(gone)) and _VERSION.search(" ".join(come)))
         rank = 1 if money else 2 if kind is ChangeKind.NUMBER or version else 4
@@ -168,14 +167,21 @@ class _Writer:
         if own and len(own.split()) == 1:
             return f"{own} {sides}"
         if own:
-            return f"{_cut(own, _LONGEST_LABEL)}: {sides}"
-        if heading:
-            return f"{_cut(heading, _LONGEST_LABEL)}: {sides}"
+            return f"{cut(own, _LONGEST_LABEL)}: {sides}"
+        above = self._line_above(line) if not prefix else ""
+        if above or heading:
+            return f"{cut(above or heading, _LONGEST_LABEL)}: {sides}"
         if words:
-            return f"… {_cut(' '.join(prefix[-_FEW_WORDS:]).strip(_PUNCTUATION), _LONGEST_LABEL)}: {sides}"
-        if line.label and not money:
-            return f"{_cut(line.label, _LONGEST_LABEL)}: {sides}"
+            return f"… {cut(' '.join(prefix[-_FEW_WORDS:]).strip(_PUNCTUATION), _LONGEST_LABEL)}: {sides}"
         return f"Price {sides}" if money else f"Version {sides}" if version else sides
+
+    def _line_above(self, line: Line) -> str:
+        """Return the line above one that has no label of its own, if it is short enough to be that."""
+        lines = self._new.blocks().lines
+        above = lines[line.at - 1] if 0 < line.at < len(lines) else ""
+        folded = above.casefold().strip(_PUNCTUATION)
+        is_label = 0 < len(folded.split()) <= _FEW_WORDS and not _NUMBER.search(folded) and folded not in self._title
+        return above.strip(_PUNCTUATION) if is_label else ""
 
     def _label_of_heading(self, line: Line) -> str:
         """Return the heading above a line, unless the title of the page says the same."""
@@ -186,7 +192,7 @@ class _Writer:
     def _availability(self, before: str, after: str, line: Line) -> str:
         gone, come = _NOT_THERE.search(before), _NOT_THERE.search(after)
         heading = self._label_of_heading(line)
-        of = f": {_cut(heading, _LONGEST_ENTRY - 20)}" if heading else ""
+        of = f": {cut(heading, _LONGEST_ENTRY - 20)}" if heading else ""
         if gone and not come and names_stock(after):
             return f"Back in stock{of}"
         if come and not gone:
@@ -202,13 +208,13 @@ class _Writer:
             if any(names_stock(line.folded) and len(line.folded) < _LONG_LINE for line in entry):
                 gone = _NOT_THERE.search(text)
                 heading = self._label_of_heading(entry[0])
-                of = f": {_cut(heading, _LONGEST_ENTRY - 20)}" if heading else ""
+                of = f": {cut(heading, _LONGEST_ENTRY - 20)}" if heading else ""
                 said = f"{gone[0][0].upper()}{gone[0][1:].lower()}{of}" if gone else f"{verb}: {_entry(entry)}"
                 found.append(_Item(rank=0, text=said))
                 continue
             short = len(text.split()) < _FEW_WORDS and not self._feed
             heading = self._label_of_heading(entry[0]) if short else ""
-            where = f" in {_cut(heading, _LONGEST_LABEL)}" if heading else ""
+            where = f" in {cut(heading, _LONGEST_LABEL)}" if heading else ""
             found.append(_Item(rank=6 if short else 3, text=f"{verb}{where}: {_entry(entry)}"))
         return found
 
@@ -249,7 +255,7 @@ def _entry(entry: Sequence[Line]) -> str:
     first = lines[0]
     if len(lines) > 1 and len(first) + len(lines[1]) + 2 <= _LONGEST_SIDE + 10 and "://" not in lines[1]:
         first = f"{first}, {lines[1]}"
-    return _cut(first, _LONGEST_ENTRY)
+    return cut(first, _LONGEST_ENTRY)
 
 
 def _difference(before: str, after: str) -> tuple[list[str], list[str], list[str], list[str]]:
@@ -264,20 +270,21 @@ def _difference(before: str, after: str) -> tuple[list[str], list[str], list[str
     return one[:start], one[start : len(one) - end], other[start : len(other) - end], one[len(one) - end :]
 
 
-def _sides(before: str, after: str, context: tuple[Sequence[str], Sequence[str]] = ((), ())) -> str:
-    """Return 'before → after'; where one of them is empty, with the words around it."""
-    if not before or not after:
-        prefix, suffix = context
-        around = [*prefix[-_FEW_WORDS:], before or after, *suffix[:2]]
-        verb = "added" if after else "removed"
-        return f"{verb} “{_cut(before or after, _LONGEST_SIDE)}” in “{_cut(' '.join(around), _LONGEST_SIDE)}”"
-    return f"{_cut(before.strip(), _LONGEST_SIDE)} → {_cut(after.strip(), _LONGEST_SIDE)}"
+def _sides(before: str, after: str) -> str:
+    return f"{cut(before.strip(), _LONGEST_SIDE)} → {cut(after.strip(), _LONGEST_SIDE)}"
+
+
+def _in_context(prefix: Sequence[str], gone: Sequence[str], come: Sequence[str], suffix: Sequence[str]) -> str:
+    """Return the words that differ with some that stand around them: '… due within ten days → … due within a week'."""
+    lead, tail = prefix[-_AROUND:], suffix[:_AROUND]
+    dots = "… " if len(prefix) > _AROUND else ""
+    return " → ".join(f"{dots}{cut(' '.join([*lead, *words, *tail]), _LONGEST_SIDE)}" for words in (gone, come))
 
 
 def _counted(first: str, more: int) -> str:
     if not more:
-        return _cut(first, LONGEST)
-    return f"{_cut(first, LONGEST - _ROOM_FOR_REST)} (and {more:,} more)"
+        return cut(first, LONGEST)
+    return f"{cut(first, LONGEST - _ROOM_FOR_REST)} (and {more:,} more)"
 
 
 def _heading(line: Line | None, read: JudgedDocument) -> str:
@@ -294,12 +301,10 @@ def _heading_of_removed(line: Line | None, old: JudgedDocument, new: JudgedDocum
     return next((text for text in reversed(above) if text in headings), "")
 
 
-def _cut(text: str, most: int) -> str:
+def cut(text: str, most: int = LONGEST) -> str:
     """Return a text on one line, cut at a word to at most so many characters."""
     text = " ".join(text[: 4 * most].split())
     if len(text) <= most:
         return text
     cut = text[: most - 1]
     return (cut.rsplit(" ", 1)[0] if " " in cut[most // 2 :] else cut).rstrip(_PUNCTUATION) + "…"
-
-

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from driftline.detection.examine import examine
-from driftline.detection.extract.regex_timeout import watch_expressions
+from driftline.detection.extract.filters import watch_expressions
 from driftline.detection.jobs import LENGTH, Job
 from driftline.runtime import collect_garbage_rarely
 

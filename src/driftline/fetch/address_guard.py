@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 
-Address: TypeAlias = IPv4Address | IPv6Address
+IPAddress: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
-Judge: TypeAlias = "Callable[[str], Refusal | None]"
+AddressJudge: TypeAlias = "Callable[[str], Refusal | None]"
 
 _CACHED = 4_096  # addresses whose verdicts are cached
 
@@ -80,7 +80,7 @@ _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _NAT64 = IPv6Network("64:ff9b::/96")
 
 
-def judge_for(networks: Iterable[str]) -> Judge:
+def judge_for(networks: Iterable[str]) -> AddressJudge:
     """Return `judge` with these networks allowed, and a cache of its verdicts."""
     return lru_cache(_CACHED)(partial(judge, allowed=[ip_network(network) for network in networks]))
 
@@ -109,7 +109,7 @@ def name_of(url: str) -> str:
     return host[1 : host.index("]")] if host.startswith("[") else host.partition(":")[0]
 
 
-def _special(address: Address) -> tuple[str, str] | None:
+def _special(address: IPAddress) -> tuple[str, str] | None:
     """Return the special-purpose network of an address and its kind; None if the address is public."""
     for network, kind in _SPECIAL:
         if address in network:
@@ -129,7 +129,7 @@ class ConnectionGuard:
 
     __slots__ = ("_judge", "address", "refused")
 
-    def __init__(self, judge: Judge) -> None:
+    def __init__(self, judge: AddressJudge) -> None:
         self._judge = judge
         self.refused: Refusal | None = None
         self.address = ""

@@ -38,7 +38,7 @@ from driftline.model.page import Failure
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from driftline.fetch.address_guard import Judge
+    from driftline.fetch.address_guard import AddressJudge
     from driftline.fetch.failures import Blocked
     from driftline.settings import Settings
 
@@ -179,7 +179,7 @@ class _Slot:
         "retries",
     )  # fmt: skip
 
-    def __init__(self, settings: Settings, judge: Judge, hosts: Sequence[str]) -> None:
+    def __init__(self, settings: Settings, judge: AddressJudge, hosts: Sequence[str]) -> None:
         self.body = Body()
         self.headers: list[bytes] = []
         self.conditional = False

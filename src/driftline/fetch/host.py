@@ -121,7 +121,7 @@ class Permit(Generic[Item]):
 
 #: a response: the permit of the request, the seconds that it took, the IP address if it is known, and the seconds of
 #: its Retry-After: 0 for a 429 or 503 without that header, None for any other response
-Answer: TypeAlias = tuple[Permit[Item], float, str, float | None]
+HostAnswer: TypeAlias = tuple[Permit[Item], float, str, float | None]
 
 
 class PriorityRequests(Generic[Item]):

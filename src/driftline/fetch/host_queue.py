@@ -20,7 +20,7 @@ from driftline.http.headers import LONGEST_PAUSE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from driftline.fetch.host import Answer
+    from driftline.fetch.host import HostAnswer
 
 
 class HostQueue(Generic[Item]):
@@ -163,7 +163,7 @@ class HostQueue(Generic[Item]):
         self._wake_owners()
         return collected
 
-    def done(self, answers: Iterable[Answer[Item]]) -> list[tuple[Host[Item], Item]]:
+    def done(self, answers: Iterable[HostAnswer[Item]]) -> list[tuple[Host[Item], Item]]:
         """Give back the permits of these responses. Returns what waited at hosts that are now paused for too long."""
         refused: list[tuple[Host[Item], Item]] = []
         with self._lock:

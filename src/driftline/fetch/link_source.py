@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from driftline.fetch.host_queue import HostQueue
-    from driftline.fetch.origins import Item, LinkHost
+    from driftline.fetch.origins import LinkHost, LinkItem
 
 
 class Source(Protocol):
@@ -42,7 +42,7 @@ class PageReturns:
     """
 
     def __init__(
-        self, source: Source, read_links: Callable[[Sequence[int]], list[Link]], hosts: HostQueue[Item],
+        self, source: Source, read_links: Callable[[Sequence[int]], list[Link]], hosts: HostQueue[LinkItem],
         clock: Callable[[], float],
     ) -> None:  # fmt: skip
         self._source = source
@@ -54,14 +54,14 @@ class PageReturns:
     def __repr__(self) -> str:
         return f"<PageReturns paused_hosts={len(self.paused_hosts)}>"
 
-    def postpone(self, pages: Iterable[tuple[LinkHost, Item]]) -> None:
+    def postpone(self, pages: Iterable[tuple[LinkHost, LinkItem]]) -> None:
         """Give these pages back to the source until the Retry-After of their hosts is over."""
         for host, page in pages:
             seconds = self._hosts.paused_for(host) or 0.0
             self.paused_hosts[host.name] = self._clock() + seconds
             self._source.put_off([page.page_id], seconds)
 
-    def links_of(self, items: Sequence[Item]) -> list[Link]:
+    def links_of(self, items: Sequence[LinkItem]) -> list[Link]:
         """Return these as links; a page that is not watched any more is given back to the source."""
         kept = [item.page_id for item in items if isinstance(item, WaitingLink)]
         if not kept:

@@ -25,8 +25,8 @@ class WaitingLink(NamedTuple):
     host: LinkHost
 
 
-Item: TypeAlias = Link | WaitingLink
-LinkHost: TypeAlias = Host[Item]
+LinkItem: TypeAlias = Link | WaitingLink
+LinkHost: TypeAlias = Host[LinkItem]
 
 
 class Origin:
@@ -45,7 +45,7 @@ class Origin:
         self.open_until = 0.0 if robots else math.inf
         self.requests = 0
         self.delay = 0.0
-        self.pending: list[Item] = []
+        self.pending: list[LinkItem] = []
 
     def __repr__(self) -> str:
         return (
@@ -61,7 +61,7 @@ class Origins:
     """
 
     def __init__(
-        self, settings: Settings, records: Records, hosts: HostQueue[Item], clock: Callable[[], float]
+        self, settings: Settings, records: Records, hosts: HostQueue[LinkItem], clock: Callable[[], float]
     ) -> None:  # fmt: skip
         self._settings = settings
         self._tags = records.tagged(settings.tags)
@@ -120,7 +120,7 @@ class Origins:
         return host
 
 
-def permit_of(link: Link) -> Permit[Item]:
+def permit_of(link: Link) -> Permit[LinkItem]:
     """Return the permit that this link was handed out with."""
     permit = link.permit
     assert isinstance(permit, Permit), f"{link.url} was fetched without a permit of its host"

@@ -12,10 +12,10 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-from driftline.fetch.host import Answer, PriorityRequests
+from driftline.fetch.host import HostAnswer, PriorityRequests
 from driftline.fetch.host_queue import HostQueue
 from driftline.fetch.link_source import PageReturns
-from driftline.fetch.origins import Item, LinkHost, Origin, Origins, WaitingLink, key_of, permit_of, without_user
+from driftline.fetch.origins import LinkHost, LinkItem, Origin, Origins, WaitingLink, key_of, permit_of, without_user
 from driftline.fetch.redirects import answering_host, browser_redirect_hosts, document_of_page
 from driftline.fetch.robots import robots_text, robots_url
 from driftline.fetch.robots_admission import BUSY, MOST_WHOLE_LINKS, ROBOTS, Admission, Decisions
@@ -67,7 +67,7 @@ class PoliteLinks:
         self._clock = clock
         self._slow = slow
         self._robots = RobotsCache(records, settings.user_agent, clock)
-        self._hosts: HostQueue[Item] = HostQueue(address_connections=settings.address_connections, clock=ticks)
+        self._hosts: HostQueue[LinkItem] = HostQueue(address_connections=settings.address_connections, clock=ticks)
         self._origins = Origins(settings, records, self._hosts, clock)
         self._admission = Admission(self._robots, self._origins, self._hosts, clock)
         self._returns = PageReturns(source, links, self._hosts, clock)
@@ -115,10 +115,10 @@ class PoliteLinks:
             raise
         return self._permitted(found)
 
-    def done(self, documents: list[Document], requests: PriorityRequests[Item] | None = None) -> list[Document]:
+    def done(self, documents: list[Document], requests: PriorityRequests[LinkItem] | None = None) -> list[Document]:
         """Give back the permits of these documents, of `requests` if given. Returns the documents that are pages."""
         known = self._origins.known
-        answers: list[Answer[Item]] = []
+        answers: list[HostAnswer[LinkItem]] = []
         special: deque[tuple[Origin, Document]] = deque()
         for document in documents:
             url = document.link.url
@@ -148,7 +148,7 @@ class PoliteLinks:
         self._wake()
         return [document_of_page(one) for one in documents if one.link.page_id != ROBOTS and one.onward is None]
 
-    def _handle(self, origin: Origin, document: Document, requests: PriorityRequests[Item] | None) -> None:
+    def _handle(self, origin: Origin, document: Document, requests: PriorityRequests[LinkItem] | None) -> None:
         """Handle a redirect, a host that asks to slow down (429, 503), or a robots.txt."""
         if document.onward is not None:
             self._follow_redirect(origin.host, document, document.onward, requests)
@@ -166,7 +166,7 @@ class PoliteLinks:
                 self._record_robots(origin, document, text)  # for example, http redirects to https
 
     def _follow_redirect(
-        self, host: LinkHost, document: Document, link: Link, requests: PriorityRequests[Item] | None
+        self, host: LinkHost, document: Document, link: Link, requests: PriorityRequests[LinkItem] | None
     ) -> None:
         """Queue the target of a redirect at its own host, or hand it out next if it is at the same host."""
         if _LOG.isEnabledFor(logging.DEBUG):
@@ -190,7 +190,7 @@ class PoliteLinks:
         unread = origin.obeys_robots and self._robots.is_unread(origin.name)
         return self._robots.recall([origin.name]) if unread else {}
 
-    def _enqueue(self, decisions: Decisions, requests: PriorityRequests[Item] | None = None) -> None:
+    def _enqueue(self, decisions: Decisions, requests: PriorityRequests[LinkItem] | None = None) -> None:
         """Queue what is ready, targets of redirects first: pages that were started are finished before new ones."""
         self._enqueue_last([one for one in decisions.ready if one[1].way is None], decisions)
         for host, link in decisions.ready:
@@ -209,23 +209,23 @@ class PoliteLinks:
         if decisions.failed:
             self._record(decisions.failed)
 
-    def priority_requests(self, wake: Callable[[], None]) -> PriorityRequests[Item]:
+    def priority_requests(self, wake: Callable[[], None]) -> PriorityRequests[LinkItem]:
         """Return an empty set of requests for a component that fetches links by itself: see `request_first`."""
         return PriorityRequests(wake)
 
-    def request_first(self, link: Link, requests: PriorityRequests[Item]) -> None:
+    def request_first(self, link: Link, requests: PriorityRequests[LinkItem]) -> None:
         """Queue this link before all others of its host; `requests` has it once it is granted or refused."""
         with self._lock:
             host = self._origins.of(key_of(link.url)).host
         self._hosts.put_first(host, link, requests)
 
-    def granted(self, requests: PriorityRequests[Item], most: int) -> list[Link]:
+    def granted(self, requests: PriorityRequests[LinkItem], most: int) -> list[Link]:
         """Return up to `most` links of these requests that may be fetched now, to be given back as those of `take`."""
         if not self.may_fetch():
             return []
         return self._permitted(self._hosts.collect(requests, most))
 
-    def cancel(self, requests: PriorityRequests[Item]) -> None:
+    def cancel(self, requests: PriorityRequests[LinkItem]) -> None:
         """Drop what is left of these requests, and give back their permits."""
         self._hosts.cancel(requests)
 
@@ -283,7 +283,7 @@ class PoliteLinks:
         with self._lock:
             if self._closed:
                 return []
-            waiting: list[Item] = []
+            waiting: list[LinkItem] = []
             for _, item in self._hosts.withdraw(self._origins.hosts()):
                 waiting += self._admission.pages_of(item)
             waiting += self._admission.withdraw()
@@ -380,7 +380,7 @@ class PoliteLinks:
 
     def _enqueue_last(self, links: list[tuple[LinkHost, Link]], decisions: Decisions) -> None:
         """Queue links at their hosts; those of paused hosts are added to the postponed."""
-        items: Iterable[tuple[LinkHost, Item]] = links
+        items: Iterable[tuple[LinkHost, LinkItem]] = links
         if len(self._hosts) > MOST_WHOLE_LINKS:
             items = [(host, WaitingLink(link.page_id, host)) for host, link in links]
         decisions.postponed.extend(self._hosts.put(items))
@@ -420,7 +420,7 @@ class PoliteLinks:
             links.update((link.page_id, link) for link in self._returns.links_of(kept))
         self._report(decisions)
 
-    def _permitted(self, permits: Sequence[Permit[Item]]) -> list[Link]:
+    def _permitted(self, permits: Sequence[Permit[LinkItem]]) -> list[Link]:
         """Return the links to fetch now, each with its permit, read again where only the page id was kept.
 
         The permit of a page that is not watched any more is given back; so are all if the store cannot be read.
@@ -443,7 +443,7 @@ class PoliteLinks:
             links.append(link)
         return links
 
-    def _postpone(self, items: Iterable[tuple[LinkHost, Item]]) -> None:
+    def _postpone(self, items: Iterable[tuple[LinkHost, LinkItem]]) -> None:
         """Give these back to the source until the Retry-After of their hosts is over. Called without the lock."""
         with self._lock:
             pages = [(host, page) for host, item in items for page in self._admission.pages_of(item)]

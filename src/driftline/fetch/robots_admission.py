@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from driftline.fetch.origins import Item, LinkHost, Origin, WaitingLink, key_of
+from driftline.fetch.origins import LinkHost, LinkItem, Origin, WaitingLink, key_of
 from driftline.fetch.redirects import document_of_page, failure_at_target, unfetched_document
 from driftline.fetch.robots import robots_url
 from driftline.model.outcome import Failed, Link
@@ -38,7 +38,7 @@ class Decisions:
 
     ready: list[tuple[LinkHost, Link]] = field(default_factory=list)
     failed: list[Failed] = field(default_factory=list)
-    postponed: list[tuple[LinkHost, Item]] = field(default_factory=list)
+    postponed: list[tuple[LinkHost, LinkItem]] = field(default_factory=list)
     unread: list[Link] = field(default_factory=list)
 
 
@@ -50,7 +50,7 @@ class Admission:
     """
 
     def __init__(
-        self, cache: RobotsCache, origins: Origins, hosts: HostQueue[Item], clock: Callable[[], float]
+        self, cache: RobotsCache, origins: Origins, hosts: HostQueue[LinkItem], clock: Callable[[], float]
     ) -> None:  # fmt: skip
         self._cache = cache
         self._origins = origins
@@ -85,7 +85,7 @@ class Admission:
         return decisions
 
     def consider_target(
-        self, link: Link, recalled: Mapping[str, Rules | None], requests: PriorityRequests[Item] | None
+        self, link: Link, recalled: Mapping[str, Rules | None], requests: PriorityRequests[LinkItem] | None
     ) -> Decisions:
         """Decide about the target of a redirect, which may belong to priority `requests`.
 
@@ -132,22 +132,22 @@ class Admission:
                 self._judge(rules, origin.host, link, decisions)
         return decisions
 
-    def release(self, origin: Origin) -> list[Item]:
+    def release(self, origin: Origin) -> list[LinkItem]:
         """Remove and return all that waits for the robots.txt of this origin."""
         items, origin.pending, origin.requests = origin.pending, [], 0
         self.pending -= len(items)
         return items
 
-    def withdraw(self) -> list[Item]:
+    def withdraw(self) -> list[LinkItem]:
         """Remove and return all that waits for any robots.txt; requests for these are not cancelled."""
-        items: list[Item] = []
+        items: list[LinkItem] = []
         for origin in self._origins.known.values():
             items += origin.pending
             origin.pending = []
         self.pending = 0
         return items
 
-    def pages_of(self, item: Item) -> list[Item]:
+    def pages_of(self, item: LinkItem) -> list[LinkItem]:
         """Return this page; for a robots.txt request, remove and return the pages that wait for it."""
         if not isinstance(item, Link) or item.page_id != ROBOTS:
             return [item]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 from contextlib import suppress
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from driftline.model.outcome import Link, Old, Outcome, Recorded
     from driftline.model.page import BlockedPage, Failure
     from driftline.pipeline.browser_lane import BrowserRecords, PageRenderer
-    from driftline.pipeline.plan import Plan
+    from driftline.pipeline.plan import PipelineName, Plan
     from driftline.pipeline.queue import QueueStatistics
     from driftline.pipeline.recorder import Recorder, Sink
     from driftline.pipeline.sources import Feed
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from driftline.pipeline.watchdog import Stall
     from driftline.settings import Settings
     from driftline.store.events import Group
+
+_LOG = logging.getLogger(__name__)
 
 
 class RunLedger(Protocol):
@@ -127,7 +130,7 @@ class Report:
     seconds: float
     effective_ms: float
     bytes: int
-    pipeline: str
+    pipeline: PipelineName
     producers: int
     slots: int
     consumers: int
@@ -256,6 +259,10 @@ class Run:
         self._plan = plan
         self._stop = stop
         self._clock = clock
+        self._pipelines = 0  # begun; more than one after an outage of the store
+
+    def __repr__(self) -> str:
+        return f"<Run {self._plan.pipeline} pipelines={self._pipelines} {self._stop!r}>"
 
     def check(
         self, page_ids: Sequence[int] | None, right: RightToCheck, *, fresh: bool,
@@ -311,6 +318,7 @@ class Run:
                     raise
                 right.regain(lambda: self._stop.requested)
                 self._ledger.note_interruption(run_id)  # the next pipeline does not know when this one sent requests
+                _LOG.info("pipeline starts again: the store can be used", extra={"run": run_id})
             else:
                 return _Ended(topology, pipeline.links.paused_hosts, pipeline.resources())
 
@@ -336,6 +344,7 @@ class Run:
         self, source: Source, sink: Sink[Outcome], workers: WorkerPool, may_fetch: Callable[[], bool],
         slow: Callable[[str, int, float], None] | None,
     ) -> Pipeline[Outcome]:  # fmt: skip
+        self._pipelines += 1
         settings, ending = self._settings, Ending(self._stop)
         steps = Steps(_PatientVersions(self._versions, ending), workers, settings.max_body, twice=settings.confirm)
         stages = _CheckStages(steps, settings, self._stop, self._rendered, self._blocked, self._clock)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from driftline.capacity import Reservation, ResourceUse
     from driftline.fetch.failures import Blocked
     from driftline.fetch.host import PriorityRequests
-    from driftline.fetch.origins import Item
+    from driftline.fetch.origins import LinkItem
     from driftline.fetch.politeness import PoliteLinks
     from driftline.model.outcome import Outcome
     from driftline.pipeline.consumer import ConfirmingSteps
@@ -145,7 +145,7 @@ class Confirmer:
             _release([*left, *unconfirmed.values()])
 
     def _confirm_all(
-        self, transfers: Transfers, requests: PriorityRequests[Item], unconfirmed: dict[int, _Unconfirmed]
+        self, transfers: Transfers, requests: PriorityRequests[LinkItem], unconfirmed: dict[int, _Unconfirmed]
     ) -> None:  # fmt: skip
         """Fetch each change again, until there are no more; `unconfirmed` are those that are not done, by page."""
         links = self._links

@@ -115,6 +115,10 @@ class Consumer(Generic[T]):
         self._wanted = True
         self.thread = SupervisedThread(name, self._work, ended)
 
+    def __repr__(self) -> str:
+        dismissed = "" if self._wanted else " dismissed"
+        return f"<Consumer lane={self._lane} of {self._queue.name!r}{dismissed} {self.thread!r}>"
+
     def dismiss(self) -> None:
         """End after the current batch, and leave the rest of the queue to other threads."""
         self._wanted = False

@@ -110,6 +110,7 @@ def _change(found: ReportableChange) -> Change:
         kind=summary.kind,
         verdict=summary.verdict,
         score=summary.score,
+        headline=summary.headline or summary.reason,
         reason=summary.reason,
         cause=summary.cause,
         edits=tuple(edit for edit in summary.edits if not edit.noise),

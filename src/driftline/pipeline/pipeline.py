@@ -6,6 +6,7 @@ pipeline are arranged is decided by its plan: see `topologies`.
 
 from __future__ import annotations
 
+import logging
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from driftline.pipeline.topologies import Topology
     from driftline.pipeline.watchdog import Stall
     from driftline.settings import Settings
+
+_LOG = logging.getLogger(__name__)
 
 
 class OptionalStage(Protocol):
@@ -168,8 +171,13 @@ class Pipeline(Generic[T]):
 
     def run(self) -> Topology:
         """Fetch, compare and hand to the recorder all that the source yields. Returns how the threads were arranged."""
+        _LOG.debug("pipeline started", extra={"pipeline": self._plan.pipeline})
         with at_full_speed():
-            return run_topology(self._plan, self)
+            topology = run_topology(self._plan, self)
+        sizes = {"producers": topology.producers, "slots": topology.slots, "consumers": topology.consumers}
+        stopped = self.ending.stop.requested
+        _LOG.debug("pipeline ended", extra={"pipeline": self._plan.pipeline, **sizes, "stopped": stopped})
+        return topology
 
     def record(self, outcomes: Sequence[T | Failed]) -> None:
         """Record a batch of outcomes: called by the recorder."""

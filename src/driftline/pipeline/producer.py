@@ -50,6 +50,13 @@ class Producer:
         self._settled = 0
         self.thread = SupervisedThread("producer", self._work, ended)
 
+    def __repr__(self) -> str:
+        stopping = "" if self._give_up_at is None else " stopping"
+        return (
+            f"<Producer active={self._transfers.active}/{self._slots} finished={self._finished}"
+            f" settled={self._settled}{stopping} {self.thread!r}>"
+        )
+
     def resize(self, slots: int) -> None:
         """Change how many transfers may be in flight from now on."""
         grew = slots > self._slots

@@ -74,6 +74,14 @@ class BoundedQueue(Generic[T]):
         self._waiting_takers = 0
         self._closed = self._refusing = False
 
+    def __repr__(self) -> str:
+        # without the lock: figures of different moments do no harm, and whoever prints them may hold it
+        state = " closed" if self._closed else " refusing" if self._refusing else ""
+        return (
+            f"<BoundedQueue {self.name!r} depth={self._depth}/{self._capacity} reserved={self._reserved}"
+            f" bytes={self._bytes}/{self._capacity_bytes}{state}>"
+        )
+
     def slots(self) -> QueueSlots[T]:
         """Return an account of reserved room, empty at first, for one thread that puts items in."""
         return QueueSlots(self)
@@ -238,6 +246,9 @@ class QueueSlots(Generic[T]):
     def __init__(self, queue: BoundedQueue[T]) -> None:
         self._queue = queue
         self.held = 0
+
+    def __repr__(self) -> str:
+        return f"<QueueSlots held={self.held} of {self._queue.name!r}>"
 
     def reserve(self, want: int, *, wait: bool) -> int:
         """Reserve up to `want` places. Returns how many: 0 if there are none now (unless `wait`), or none any more."""

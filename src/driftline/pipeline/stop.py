@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from contextlib import suppress
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+_LOG = logging.getLogger(__name__)
 
 
 class Bell:
@@ -22,6 +25,9 @@ class Bell:
     def __init__(self) -> None:
         self._unrung = threading.Lock()
         self._unrung.acquire()
+
+    def __repr__(self) -> str:
+        return f"<Bell {'silent' if self._unrung.locked() else 'rung'}>"
 
     def ring(self) -> None:
         """Wake the thread that waits, now or at its next wait."""
@@ -40,6 +46,9 @@ class Stop:
         self.bell = Bell()
         self._bells: tuple[Bell, ...] = (self.bell,)
         self._requested_at: float | None = None  # by the monotonic clock
+
+    def __repr__(self) -> str:
+        return f"<Stop requested={self.requested} bells={len(self._bells)}>"
 
     def listen(self) -> Bell:
         """Return one more bell, for another thread: the request rings it too."""
@@ -77,6 +86,9 @@ class Ending:
         self.stop = stop
         self.error: Exception | None = None  # the first that cut it short
 
+    def __repr__(self) -> str:
+        return f"<Ending error={self.error!r} {self.stop!r}>"
+
     @property
     def requested(self) -> bool:
         """Whether it is to end, for either reason."""
@@ -84,8 +96,11 @@ class Ending:
 
     def cut_short(self, error: Exception) -> None:
         """End with this error: nothing more is fetched, and no thread waits for anything any more."""
+        first = self.error is None
         self.error = self.error or error
         self.stop.bell.ring()
+        if first:
+            _LOG.info("pipeline cut short: %s", error, extra={"error": type(error).__name__})
 
 
 class SupervisedThread:
@@ -101,6 +116,11 @@ class SupervisedThread:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self.error: Exception | None = None
+
+    def __repr__(self) -> str:
+        state = "ended" if self._over.is_set() else "at work" if self._begun else "not started"
+        error = "" if self.error is None else f" error={self.error!r}"
+        return f"<SupervisedThread {self._thread.name!r} {state}{error}>"
 
     def start(self) -> None:
         """Begin the work."""

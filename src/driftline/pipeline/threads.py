@@ -37,6 +37,10 @@ class ProducerThreads:
         self._members: list[Producer] = []
         self._fit_queue()
 
+    def __repr__(self) -> str:
+        stopping = "" if self.stopped_at is None else " stopping"
+        return f"<ProducerThreads producers={self.producers} slots={self.slots}{stopping} {self._queue!r}>"
+
     def start(self) -> None:
         """Let the producers begin."""
         pipeline = self._pipeline
@@ -143,6 +147,9 @@ class ConsumerThreads(Generic[T]):
         self._pipeline = pipeline
         self._members: list[Consumer[T]] = []
         self._dismissed: list[Consumer[T]] = []
+
+    def __repr__(self) -> str:
+        return f"<ConsumerThreads {self._name!r} size={self.size} dismissed={len(self._dismissed)} {self._queue!r}>"
 
     @property
     def size(self) -> int:

@@ -17,7 +17,10 @@ While there are fewer links than there is room for, neither number is what limit
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
+
+_LOG = logging.getLogger(__name__)
 
 START = 64
 FEWEST = 8
@@ -84,8 +87,22 @@ class Tuner:
         self._crew_step: tuple[int, float] | None = None
         self._crew_rest = _REST
 
+    def __repr__(self) -> str:
+        best = "unknown" if self._best_latency is None else f"{self._best_latency:.3f}s"
+        return (
+            f"<Tuner in_flight={self.in_flight}/{self._most_in_flight}"
+            f" consumers={self.consumers}/{self._most_consumers} best_latency={best}>"
+        )
+
     def observe(self, sample: Sample) -> None:
         """Take one look, and set `in_flight` and `consumers` to what they should be until the next."""
+        before = (self.in_flight, self.consumers)
+        self._decide(sample)
+        if before != (self.in_flight, self.consumers):
+            numbers = {"in_flight": self.in_flight, "consumers": self.consumers}
+            _LOG.debug("tuned from %d in flight, %d consumers", *before, extra=numbers)
+
+    def _decide(self, sample: Sample) -> None:
         self._clock += sample.seconds
         if sample.hungry > self._last.hungry:
             self._begin_anew(sample)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import logging
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from driftline.store.engine import Store
     from driftline.store.safety_records import Blocklist
 
+_LOG = logging.getLogger(__name__)
+_GZIP = b"\x1f\x8b"
+LARGEST = 500_000_000  # bytes of a list
+
 
 def download(settings: Settings, url: str) -> bytes:
     """Fetch the list at a URL and return its bytes; raises DriftlineError."""
@@ -41,10 +46,6 @@ def download(settings: Settings, url: str) -> bytes:
         return decode_body(document.body, content_encodings(last_response(document.headers)), LARGEST)
     except UnreadableBody as error:
         raise DriftlineError(f"The blocklist {url} cannot be read: {error}") from None
-
-
-_GZIP = b"\x1f\x8b"
-LARGEST = 500_000_000  # bytes of a list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +82,7 @@ class Blocklists:
             try:
                 results.append(self._load(one.source, one.name))
             except DriftlineError as error:
+                _LOG.info("blocklist not updated: %s", error, extra={"blocklist": one.name})
                 results.append(DriftlineError(f"{str(error).rstrip('.')}; the list '{one.name}' stays as it was."))
         return results
 
@@ -91,6 +93,7 @@ class Blocklists:
         if found is None:
             raise UsageError(f"There is no blocklist '{name}': 'driftline blocklist list' shows those there are.")
         self._records.remove_blocklist(found.name)
+        _LOG.info("blocklist removed", extra={"blocklist": found.name})
         return found
 
     def all(self) -> list[Blocklist]:
@@ -107,6 +110,8 @@ class Blocklists:
             name, source, format_=read.format.value, updated_at=self._clock(), skipped=read.skipped, hosts=read.hosts,
             exceptions=read.exceptions, addresses=read.addresses,
         )  # fmt: skip
+        figures = {"hosts": blocklist.hosts, "addresses": blocklist.addresses, "skipped": blocklist.skipped}
+        _LOG.info("blocklist read", extra={"blocklist": name, **figures})
         return LoadedBlocklist(blocklist=blocklist, problems=read.problems)
 
     def _lines(self, source: str) -> Iterable[bytes]:

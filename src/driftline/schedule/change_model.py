@@ -15,7 +15,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from driftline.schedule.page_table import Floats
+
     Floats32 = NDArray[np.float32]
 
 

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from driftline.schedule.page_stats import Pages
     from driftline.schedule.page_table import Floats
 
     HostNumbers = NDArray[np.int32]
-    Pages = NDArray[np.int64]
 
 
 _SAVED = 60.0  # seconds of a host's budget that can be saved up

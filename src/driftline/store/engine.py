@@ -6,6 +6,7 @@ import logging
 import sqlite3
 import threading
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from sqlalchemy import inspect, text
@@ -14,6 +15,7 @@ from sqlalchemy.exc import DatabaseError, DBAPIError, IntegrityError
 from driftline.errors import NoTextSearch, StoreError, StoreLocked, StoreUnavailable, UnsupportedStore
 from driftline.store.drivers import (
     SHRINKS_IN_STEPS,
+    ServerWatch,
     file_identity,
     first_line,
     is_writable,
@@ -26,7 +28,6 @@ from driftline.store.drivers import (
     read_only_url,
     waited_for_lock,
 )
-from driftline.store.hung_server import ServerWatch
 from driftline.store.locks import revision
 from driftline.store.process_locks import (
     TO_BE_NEXT,
@@ -40,7 +41,6 @@ from driftline.store.statements import Statements
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from sqlalchemy import Connection, Engine
 
@@ -146,6 +146,14 @@ class Store:
 
     @contextmanager
     def _one_writer(self) -> Iterator[None]:
+        """Let one thread at a time into the block, which is a whole transaction.
+
+        This is the one lock of ours that is held across I/O. SQLite has one writer at a time, and would make the others
+        poll for it. PostgreSQL could let several in; they take turns there too, because they mostly want the same rows
+        (states, the event log, the counter of `locks.count_revision`): a thread that waits here takes no connection,
+        `locks.lock_events` never refuses a thread of the same process, and `hurry` ends the wait. Whoever must not
+        wait for the others, such as the renewal of a lease, uses `write_aside`.
+        """
         while not self._writing.acquire(timeout=_LAST_WAIT):
             if self._hurried:
                 raise StoreLocked(f"The store '{self.where}' cannot be written: another thread still waits for it.")
@@ -361,12 +369,24 @@ class Store:
                 f"The store '{self.where}' was made by an older Driftline, and is read-only: copy it to a place where "
                 "you may write, to bring it up to date."
             )
-        # imported only here because it is slow, and most commands find the schema up to date
-        from driftline.store.migrations import upgrade
-
         with self._writing, self._writer.begin() as connection:
             if self.path is None:
                 # another process may be upgrading it, which takes long
                 connection.execute(text("SET LOCAL lock_timeout = 0"))
-            upgrade(connection)
+            _run_steps(connection)
         _LOG.debug("brought the schema of '%s' from %s to %s", self.where, found or "nothing", NEWEST)
+
+
+def _run_steps(connection: Connection) -> None:
+    """Run the missing steps of `migrations`, inside the caller's transaction."""
+    # imported only here because it is slow, and most commands find the schema up to date
+    from alembic import command
+    from alembic.config import Config
+
+    here = Path(__file__).parent / "migrations"
+    config = Config()
+    config.set_main_option("script_location", str(here).replace("%", "%%"))
+    config.set_main_option("version_locations", str(here / "steps").replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")

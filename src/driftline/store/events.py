@@ -322,7 +322,7 @@ def event_document(event: Event) -> dict[str, Any]:
     edits = [
         {
             "before": edit.before, "after": edit.after, "kind": edit.kind.value,
-            "region": edit.region.name.lower() if edit.region else None,
+            "region": edit.region.name.lower() if edit.region else None, "heading": edit.heading,
         }
         for edit in event.edits
     ]  # fmt: skip
@@ -347,7 +347,7 @@ def _event(row: Any) -> Event:
     given["edits"] = tuple(
         Edit(
             before=edit["before"], after=edit["after"], kind=ChangeKind(edit["kind"]), noise=None,
-            region=Region[edit["region"].upper()] if edit["region"] else None,
+            region=Region[edit["region"].upper()] if edit["region"] else None, heading=edit["heading"],
         )
         for edit in given["edits"]
     )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections import defaultdict
 from contextlib import suppress
@@ -39,7 +40,9 @@ if TYPE_CHECKING:
     from driftline.model.page import PageWarning
     from driftline.store.engine import Store
     from driftline.store.events import Group
-    from driftline.store.outbox import Found
+    from driftline.store.outbox import Unreported
+
+_LOG = logging.getLogger(__name__)
 
 _BUSY = (429, 503)  # statuses that may come with a Retry-After
 _NO_REQUESTS = 0.0  # `ended_at` of a run that has not sent any request yet
@@ -78,7 +81,11 @@ class Ledger:
         `fresh`.
         """
         # exactly once: a run whose commit was not confirmed would look like one that was interrupted
-        return write_once(self._store, lambda connection: self._begin(connection, page_ids, fresh=fresh), self._stopped)
+        run_id, continued = write_once(
+            self._store, lambda connection: self._begin(connection, page_ids, fresh=fresh), self._stopped
+        )
+        _LOG.info("continuing a run" if continued else "new run", extra={"run": run_id})
+        return run_id, continued
 
     def _begin(self, connection: Connection, page_ids: Sequence[int] | None, *, fresh: bool) -> tuple[int, bool]:
         scope = _scope(page_ids)
@@ -97,10 +104,10 @@ class Ledger:
                 return last.id, True
         return _insert_run(connection, scope, now, unreported_since=now), False
 
-    def found_before(self) -> Found:
+    def found_before(self) -> Unreported:
         """Return what earlier runs over the same pages recorded that ended before they could report it."""
 
-        def read() -> Found:
+        def read() -> Unreported:
             with self._store.read() as connection:
                 return found_by(connection, self._unreported)
 
@@ -117,7 +124,9 @@ class Ledger:
                 self._end_killed_runs(connection)
             return _insert_run(connection, RUN, self._clock(), ended_at=_NO_REQUESTS if idle else None)
 
-        return write_once(self._store, begin, self._stopped)
+        run_id = write_once(self._store, begin, self._stopped)
+        _LOG.info("new run", extra={"run": run_id})
+        return run_id
 
     def note_right_taken(self, run_id: int) -> bool:
         """Record that the run now has the right to check. Returns whether other runs may have sent requests since.
@@ -177,6 +186,7 @@ class Ledger:
     def finish(self, run_id: int) -> None:
         """Mark the run as complete, so that it is not continued."""
         patiently(lambda: self._finish(run_id), self._stopped)
+        _LOG.info("run complete", extra={"run": run_id})
 
     def _finish(self, run_id: int) -> None:
         with self._store.write() as connection:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from driftline.model.outcome import Recorded
 
     #: what there is to report: changes, pages that began to fail or recovered, and warnings
-    Found: TypeAlias = tuple[list[Change], list[Turned], list[Danger]]
+    Unreported: TypeAlias = tuple[list[Change], list[Turned], list[Danger]]
 
 _CHANGED = EventKind.CHANGED.value
 _ALL_CHANGES = (
@@ -92,9 +92,9 @@ def put_in_outbox(connection: Connection, recorded: Recorded) -> None:
         connection.execute(insert(outbox), rows)
 
 
-def found_by(connection: Connection, recorded: Iterable[tuple[int, float]]) -> Found:
+def found_by(connection: Connection, recorded: Iterable[tuple[int, float]]) -> Unreported:
     """Return what these runs have found that is worth reporting, each run since the time given with it."""
-    found: Found = [], [], []
+    found: Unreported = [], [], []
     for run_id, since in recorded:
         by_this = checks.c.run_id == run_id
         changed, turned, dangers = _read(
@@ -135,7 +135,7 @@ def is_empty(connection: Connection) -> bool:
 
 def read_outbox(
     connection: Connection, run_ids: Collection[int] | None, *, noise_until: float, limit: int
-) -> dict[EventSource, Found]:
+) -> dict[EventSource, Unreported]:
     """Return what is to be published, the oldest first, by the command that found it: `run`, or `check`.
 
     Only what these checks found and what others left that have ended; if `run_ids` is None, what `run` found and what
@@ -174,7 +174,7 @@ def _with_same_cause(connection: Connection, found: list[Change], noise_until: f
     return sorted(joined, key=lambda one: one.at)
 
 
-def clear_outbox(connection: Connection, found: Found) -> None:
+def clear_outbox(connection: Connection, found: Unreported) -> None:
     """Delete what was published."""
     changed, turned, dangers = found
     named = [(one.id, _CHANGED) for one in changed]
@@ -186,7 +186,7 @@ def clear_outbox(connection: Connection, found: Found) -> None:
         connection.execute(_DELETE, rows)
 
 
-def _read(connection: Connection, changed: Select[Any], turned: Select[Any], dangers: Select[Any]) -> Found:
+def _read(connection: Connection, changed: Select[Any], turned: Select[Any], dangers: Select[Any]) -> Unreported:
     return (
         [_change(row) for row in connection.execute(changed)],
         [stored_turn(row.url, row, row.reason) for row in connection.execute(turned)],

@@ -71,7 +71,10 @@ def in_batches(values: Iterable[_Value], most: int = AT_ONCE) -> Iterator[list[_
 
 @dataclass(slots=True, kw_only=True)
 class Batches:
-    """How many rows one statement reads, or how many are read before it is tested whether to stop."""
+    """How many rows one statement reads, or how many are read before it is tested whether to stop.
+
+    One for all stores of this process; tests use smaller ones.
+    """
 
     pages: int = 4_000  # of the watch list: some hundredths of a second
     checks: int = 20_000  # to learn from: fewer would make more, smaller numpy calls, and learning slower

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import logging
 import zlib
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from driftline.store.visit_records import Visits
     from driftline.urls.tracking import Tracking
     from driftline.visits.import_tally import UnreadableRow
+
+_LOG = logging.getLogger(__name__)
 
 _AT_ONCE = 5_000
 _CHUNK = 65_536
@@ -74,7 +77,9 @@ def import_visits(
     seen: set[str] = set()
     offered: set[str] = set()
     added = 0
-    with _opened(path, called or str(path), format, site, now, tally) as (found, rows):
+    name = called or str(path)
+    with _opened(path, name, format, site, now, tally) as (found, rows):
+        _LOG.info("import of visits started", extra={"file": name, "format": found.value})
         while batch := _named(islice(rows, _AT_ONCE), names):
             counted += visits.record_once(batch)
             done += len(batch)
@@ -85,6 +90,8 @@ def import_visits(
                 offered.update(fresh)
             if progress is not None and tally.total is not None:
                 progress(done, max(done, tally.total))
+    figures = {"visits": counted, "known": done - counted, "skipped": tally.skipped, "bad": tally.bad}
+    _LOG.info("import of visits ended", extra={"file": name, **figures})
     return ImportedVisits(
         format=found, visits=counted, known=done - counted, skipped=tally.skipped, bad=tally.bad,
         problems=tuple(tally.problems), pages=len(seen), added=added,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
-class By(StrEnum):
+class RankOrder(StrEnum):
     """What pages can be ranked by."""
 
     FREQUENCY = "frequency"
@@ -25,20 +25,20 @@ class By(StrEnum):
     VALUE = "value"
 
 
-def order_named(text: str) -> By:
+def order_named(text: str) -> RankOrder:
     """Return the order of that name; BadSetting if there is none."""
     try:
-        return By(text)
+        return RankOrder(text)
     except ValueError:
-        raise BadSetting(f"Pages cannot be ranked by '{text}': use {', '.join(By)}.") from None
+        raise BadSetting(f"Pages cannot be ranked by '{text}': use {', '.join(RankOrder)}.") from None
 
 
-def rank(visited: Iterable[Visited], by: By, threshold: float, limit: int | None = None) -> list[Visited]:
+def rank(visited: Iterable[Visited], by: RankOrder, threshold: float, limit: int | None = None) -> list[Visited]:
     """Return the first `limit` visited pages in that order, or all; 'intelligent' leaves out what the filter drops.
 
     With a limit, no more pages than that are kept in memory, however many are given.
     """
-    if by is By.INTELLIGENT:
+    if by is RankOrder.INTELLIGENT:
         visited = (one for one in visited if keeps(one, threshold))
     key = _KEYS[by]
     return sorted(visited, key=key) if limit is None else nsmallest(limit, visited, key=key)
@@ -63,11 +63,11 @@ def _by_value(one: Visited) -> tuple[float, ...]:
     return -one.value, one.sno
 
 
-_KEYS: dict[By, Callable[[Visited], tuple[float, ...]]] = {
-    By.FREQUENCY: _by_frequency,
-    By.WEIGHTAGE: _by_weightage,
-    By.INTELLIGENT: _by_all,
-    By.VALUE: _by_value,
+_KEYS: dict[RankOrder, Callable[[Visited], tuple[float, ...]]] = {
+    RankOrder.FREQUENCY: _by_frequency,
+    RankOrder.WEIGHTAGE: _by_weightage,
+    RankOrder.INTELLIGENT: _by_all,
+    RankOrder.VALUE: _by_value,
 }
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from driftline.cli.main import main_with
-from driftline.crawl import crawl_options
 from support.servers import Site
 
 
@@ -149,14 +148,12 @@ def test_a_crawl_that_is_limited_says_how_to_go_on(site: Site, capsys: pytest.Ca
     assert out.splitlines()[-1].startswith("Fetched 1 page in ")
 
 
-def test_it_says_that_a_site_lists_more_than_is_taken_in(
-    site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(crawl_options, "FEWEST_WAITING", 1)
-    monkeypatch.setattr(crawl_options, "WAITING_PER_PAGE", 1)
-    front = put(site, "/", *(f"/{number}" for number in range(5)))
-    _, err = said(capsys, front, "--most", "2")
-    assert err.splitlines()[0].startswith("3 URLs not followed because the queue is full")
+def test_it_says_that_a_site_lists_more_than_is_taken_in(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    front = put(site, "/", "/many", "/more")
+    for name in ("many", "more"):
+        put(site, f"/{name}", *(f"/{name}/{number}" for number in range(5_500)))
+    _, err = said(capsys, front, "--most", "3")
+    assert "\n1,000 URLs not followed because the queue is full" in err
 
 
 @pytest.mark.parametrize(

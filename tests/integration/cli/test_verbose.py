@@ -33,11 +33,27 @@ def test_a_check_and_a_run_are_followed_as_lines_of_json(site: Site, capsys: pyt
     ended = found["check ended"]
     assert (ended["pages"], ended["new"], ended["failed"], ended["logger"]) == (2, 1, 1, "driftline.api.runs")
     assert "took the right to check" in " ".join(found)
+    assert found["new run"]["run"] == found["run complete"]["run"]
+    assert "pipeline started" not in found, "that is a step"
     site.put("/", "<p>Price: 4 euros")
     assert main_with(["-vv", "--log-format", "json", "run", "--once", "--every", "1s"]) == 0
     found = {one["message"].partition(":")[0]: one for one in logged(capsys)}
-    assert {"run started", "run ended"} <= found.keys()
+    assert {"run started", "run ended", "new run", "run complete", "pipeline started", "pipeline ended"} <= found.keys()
+    assert found["pipeline ended"]["pipeline"] == "two-section"
     assert found["run ended"]["level"] == "info"
+
+
+def test_imports_of_visits_and_blocklists_are_followed_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    visits, listed = tmp_path / "visits.csv", tmp_path / "bad.txt"
+    visits.write_text("url,at\nhttps://a.example/,2026-01-01\n")
+    listed.write_text("bad.example\nworse.example\n")
+    follow = ["-v", "--log-format", "json"]
+    assert main_with([*follow, "visits", "import", str(visits)]) == 0
+    assert main_with([*follow, "blocklist", "add", str(listed)]) == 0
+    found = {one["message"]: one for one in logged(capsys)}
+    assert found["import of visits started"]["format"] == "csv"
+    assert found["import of visits ended"]["visits"] == 1
+    assert (found["blocklist read"]["blocklist"], found["blocklist read"]["hosts"]) == ("bad.txt", 2)
 
 
 def test_a_format_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,20 +9,21 @@ import random
 import time
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import driftline
-from driftline import Driftline, Stop
+from driftline import Driftline, Plan, Stop
 from driftline.api import workspace_of
-from driftline.crawl import crawl_options
-from driftline.errors import StoreBusy, UsageError
+from driftline.crawl.crawl import Crawl
+from driftline.crawl.crawl_options import Limits, Options
+from driftline.errors import UsageError
 from driftline.http.credentials import read_access
-from driftline.lab.bench.crawl_bench import measure
+from driftline.lab.bench.server_log_bench import measure_crawl
 from driftline.model.page import SkipReason
 from driftline.store.engine import Store
 from driftline.store.host_records import HostRecords
@@ -71,6 +72,26 @@ class SmallSite:
         return self.pages.get(request.path, answer(b"nothing here", "404 Not Found"))
 
 
+@contextmanager
+def when_logged(message: str, do: Callable[[], object]) -> Iterator[None]:
+    """Do something at the moment at which this is logged, within the block."""
+
+    class Observer(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.getMessage() == message:
+                do()
+
+    log, observer = logging.getLogger("driftline"), Observer()
+    before = log.level
+    log.setLevel(logging.INFO)
+    log.addHandler(observer)
+    try:
+        yield
+    finally:
+        log.removeHandler(observer)
+        log.setLevel(before)
+
+
 @pytest.fixture
 def small() -> Iterator[SmallSite]:
     site = SmallSite()
@@ -86,7 +107,7 @@ def pages(tmp_path: Path) -> Iterator[Driftline]:
 
 def test_a_site_with_traps_is_crawled_to_its_end_and_no_page_twice() -> None:
     """As the log of its server says: 200 pages in every place, and calendars, sessions and loops that never end."""
-    found = measure(200)
+    found = measure_crawl(200)
     assert (found.found, found.missed, found.twice) == (200, [], [])
     assert (found.repeated, found.forbidden, found.report.left) == (0, 0, 0)
     assert found.others < 300
@@ -185,18 +206,18 @@ def test_a_change_that_is_noise_is_not_reported(small: SmallSite, pages: Driftli
 
 
 def test_what_a_crawl_found_is_reported_though_another_process_has_its_turn_by_then(
-    small: SmallSite, pages: Driftline, monkeypatch: pytest.MonkeyPatch
+    small: SmallSite, pages: Driftline
 ) -> None:
     """The changed pages are left to whoever checks meanwhile."""
     small.put("/")
     pages.crawl(small.url(), tag="mine")
     small.put("/", words=text("/") + " and something new")
-
-    def refused(*_: object, **__: object) -> None:
-        raise StoreBusy("Another run is checking.")
-
-    monkeypatch.setattr(workspace_of(pages).runs, "check", refused)
-    again = pages.crawl(small.url())
+    with (
+        closing(Store.open(workspace_of(pages).store.where)) as other,
+        ExitStack() as turn,
+        when_logged("crawl ended", lambda: turn.enter_context(other.right_to_check())),
+    ):
+        again = pages.crawl(small.url())
     assert (again.changed, again.changes) == ([small.url()], [])
 
 
@@ -334,17 +355,16 @@ def test_what_a_site_asks_of_crawlers_is_not_done_where_its_host_is_ones_own(sma
         assert opened.crawl(small.url()).new == [small.url("/")]
 
 
-def test_no_more_addresses_wait_than_there_is_room_for(
-    small: SmallSite, pages: Driftline, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In proportion to the pages to fetch; the rest is counted, and met again by the next crawl."""
-    monkeypatch.setattr(crawl_options, "FEWEST_WAITING", 5)
+def test_no_more_addresses_wait_than_there_is_room_for(small: SmallSite, pages: Driftline) -> None:
+    """The rest is counted, and met again by the next crawl."""
     names = [f"p{number}" for number in range(40)]
     small.put("/", "/linked")
     small.sitemap(**dict.fromkeys(names, "2026-01-01"))
     for name in ("linked", *names):
         small.put(f"/{name}")
-    first = pages.crawl(small.url(), most=2)
+    workspace = workspace_of(pages)
+    crawl = Crawl(workspace.store, workspace.catalog, pages.settings, Plan(), Stop(), workspace.unsafe)
+    first = crawl.run([small.url()], Options(most=2), limits=Limits(pages=2, waiting=20, lists=10))
     assert (first.found, first.left, first.limit) == (22, 20, 2)
     assert first.skipped[SkipReason.QUEUE_FULL].count == 20
     pages.crawl(small.url())

@@ -13,7 +13,7 @@ from driftline import Plan, Stop
 from driftline.api import workspace_of
 from driftline.cli.main import main_with
 from driftline.errors import FailureKind
-from driftline.lab.bench.politeness_bench import measure
+from driftline.lab.bench.server_log_bench import measure_politeness
 from driftline.lab.servers.host_farm import Farm
 from support.making import settings
 from support.servers import Answer, Request, Server, answer, html
@@ -39,7 +39,7 @@ class Site:
 
 
 def test_the_logs_of_many_hosts_prove_that_a_check_is_polite() -> None:
-    found = measure(Farm(hosts=12, pages=3, latency=0.01), delay=0.05)
+    found = measure_politeness(Farm(hosts=12, pages=3, latency=0.01), delay=0.05)
     assert (found.pages, found.failed) == (12 * 4, 12)
     assert found.requests == 12 * 4
     assert found.forbidden == 0
@@ -48,7 +48,7 @@ def test_the_logs_of_many_hosts_prove_that_a_check_is_polite() -> None:
 
 
 def test_pages_that_change_are_fetched_again_as_politely() -> None:
-    found = measure(Farm(hosts=12, pages=2, latency=0.01, changes=True), delay=0.05)
+    found = measure_politeness(Farm(hosts=12, pages=2, latency=0.01, changes=True), delay=0.05)
     assert found.changed == 12 * 2
     assert found.requests == 12 * (1 + 3 * 2)
     assert found.at_once == 1

@@ -11,7 +11,7 @@ from driftline import Plan
 from driftline.api import workspace_of
 from driftline.errors import FailureKind
 from driftline.http.credentials import read_access
-from driftline.lab.bench.politeness_bench import measure
+from driftline.lab.bench.server_log_bench import measure_politeness
 from driftline.lab.servers.host_farm import Farm
 from support.making import settings
 from support.servers import Answer, Request, Server, answer, html, redirect
@@ -29,7 +29,7 @@ def elsewhere(request: Request) -> Answer:
 
 @pytest.mark.parametrize("changes", [False, True])
 def test_a_host_that_all_others_redirect_to_is_contacted_politely(changes: bool) -> None:
-    found = measure(Farm(hosts=12, pages=2, latency=0.01, changes=changes, redirects=True), delay=0.05)
+    found = measure_politeness(Farm(hosts=12, pages=2, latency=0.01, changes=changes, redirects=True), delay=0.05)
     assert (found.pages, found.failed) == (12 * 3 + 11, 12 + 11)
     assert found.changed == 12 * 2 * changes
     assert found.requests == (12 * 7 + 11 * 8 if changes else 12 * 3 + 11 * 3)

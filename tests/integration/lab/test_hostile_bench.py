@@ -11,7 +11,6 @@ import pytest
 
 from driftline.api import workspace_of
 from driftline.crawl.survey_steps import CrawlOutcome
-from driftline.lab.bench import open_local
 from driftline.lab.bench.hostile_bench import (
     TIMES,
     HostileRow,
@@ -22,6 +21,7 @@ from driftline.lab.bench.hostile_bench import (
     settings_for,
     visit,
 )
+from driftline.lab.bench.local_watch_lists import open_local
 from driftline.lab.servers.hostile_responses import edited, page
 from driftline.lab.servers.hostile_servers import HOSTILE_SERVERS, ORDINARY, PAGE, ROBOTS, SITEMAP, HostileServer
 from driftline.model.outcome import Outcome

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from driftline.errors import BadSetting
-from driftline.lab.bench.bare_client import LabError
+from driftline.lab.bench.local_watch_lists import LabError
 from driftline.lab.simweb.simweb_client import RunningWeb, ceiling, serve
 from driftline.lab.simweb.world import World
 

@@ -19,7 +19,7 @@ from driftline.errors import StoreLocked, StoreUnavailable
 from driftline.lab.bench.faults_bench import filled, small_disk
 from driftline.model.outcome import Recorded
 from driftline.store.engine import Store
-from driftline.store.locks import WAITS, patiently
+from driftline.store.locks import Waits, patiently
 from support.events import published_urls
 from support.worlds import World
 
@@ -75,9 +75,8 @@ FAULTS: list[Callable[[Store], Fault]] = [FullDisk, AnotherProgram]
 
 
 @pytest.fixture(autouse=True)
-def hasty(impatient_store: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WAITS, "locked", 0.01)
-    monkeypatch.setattr(WAITS, "outage", 0.01)
+def hasty(impatient_store: None, waits: Waits) -> None:
+    waits.locked = waits.outage = 0.01
 
 
 class Interrupted:

@@ -16,7 +16,7 @@ import driftline
 from driftline.api import workspace_of
 from driftline.crawl.report import CrawlReport
 from driftline.model.outcome import Recorded
-from driftline.store.locks import WAITS, patiently
+from driftline.store.locks import Waits, patiently
 from support.cuts import Cut, CuttingProxy
 from support.events import published_urls
 from support.making import settings
@@ -28,10 +28,9 @@ EVERY = 5  # commits from one that is cut to the next; the one in between repeat
 
 
 @pytest.fixture(autouse=True)
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+def hasty(waits: Waits) -> None:
     """Try again at once: here every outage is over as soon as it began."""
-    monkeypatch.setattr(WAITS, "outage", 0.01)
-    monkeypatch.setattr(WAITS, "right", 0.01)
+    waits.outage = waits.right = 0.01
 
 
 @pytest.fixture(params=Cut, ids=lambda cut: cut.name.lower())

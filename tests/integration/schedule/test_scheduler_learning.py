@@ -18,7 +18,7 @@ from driftline.store.engine import Store
 from driftline.store.host_records import HostRecords
 from driftline.store.ledger import Ledger
 from driftline.store.schema import rates
-from driftline.store.statements import BATCHES
+from driftline.store.statements import Batches
 from driftline.store.visit_records import Visits
 from support.making import document, failed, outcome_of, unchanged
 from support.schedules import BEGIN, Schedule, terms, visited
@@ -294,7 +294,7 @@ def test_a_store_that_can_only_be_read_is_learned_from_and_left_as_it_is(schedul
 
 @pytest.mark.parametrize("read_only", [False, True])
 def test_a_long_history_is_learned_in_parts_that_may_end_in_the_middle_of_a_page(
-    schedule: Schedule, monkeypatch: pytest.MonkeyPatch, read_only: bool
+    schedule: Schedule, batches: Batches, read_only: bool
 ) -> None:
     many, few, one = schedule.add("many", "few", "one")
     for page in (many, few, one):
@@ -313,7 +313,7 @@ def test_a_long_history_is_learned_in_parts_that_may_end_in_the_middle_of_a_page
         return {name: (found.rate, found.days, found.lifetime) for name, found in terms(scheduler).items()}
 
     at_once = learned(reader)
-    monkeypatch.setattr(BATCHES, "checks", 4)
+    batches.checks = 4
     parts = schedule_records.read_unlearned_checks(made, [many, few, one])
     assert [len(part["page_id"]) for part in parts] == [4, 4, 4, 4]
     in_parts = learned(reader if read_only else made)

@@ -21,7 +21,7 @@ from driftline.store.history import Repository
 from driftline.store.ledger import Ledger
 from driftline.store.pages import Catalog
 from driftline.store.schema import blobs
-from driftline.store.statements import BATCHES, read_chains
+from driftline.store.statements import Batches, read_chains
 from support.making import InThisProcess, document
 from support.servers import Server, html
 
@@ -196,8 +196,8 @@ def test_a_page_removed_during_the_run_is_left_out_and_the_others_are_recorded(w
     assert world.store.problems() == []
 
 
-def test_links_are_read_across_gaps_between_page_ids(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(BATCHES, "links", 2)
+def test_links_are_read_across_gaps_between_page_ids(world: World, batches: Batches) -> None:
+    batches.links = 2
     urls = [f"https://a.example/{number}" for number in range(12)]
     world.catalog.add(urls)
     world.catalog.remove(urls[1:9])

@@ -27,7 +27,7 @@ from driftline.store.history import Repository
 from driftline.store.ledger import Ledger
 from driftline.store.pages import Catalog
 from driftline.store.schema import blobs, states
-from driftline.store.statements import BATCHES
+from driftline.store.statements import Batches
 from support.making import EXAMINED, document, outcome_of
 
 PAGES, SOME = 10_000, 10
@@ -136,8 +136,8 @@ def outcomes_of_every_kind(links: list[Link]) -> list[Outcome]:
     return [*new, *same, *map(refused, links[8:])]
 
 
-def test_links_are_found_by_an_index(large: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(BATCHES, "links", 100)
+def test_links_are_found_by_an_index(large: Filled, batches: Batches) -> None:
+    batches.links = 100
     assert large.walks(lambda: list(islice(large.ledger.remaining(large.run, None), 250))) == []
     assert large.walks(lambda: list(large.ledger.remaining(large.run, range(1, SOME)))) == []
     assert large.walks(large.links) == []
@@ -155,8 +155,8 @@ def test_outcomes_are_recorded_by_an_index(large: Filled) -> None:
     assert large.walks(lambda: ledger.record(large.run, found)) == [], "nor when they were recorded before"
 
 
-def test_the_scheduler_reads_picks_and_learns_by_an_index(large: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(BATCHES, "pages", 100)
+def test_the_scheduler_reads_picks_and_learns_by_an_index(large: Filled, batches: Batches) -> None:
+    batches.pages = 100
     scheduler = Scheduler(large.store)
     scheduler.refresh()
     Catalog(large.store).add(["https://added.example/"])

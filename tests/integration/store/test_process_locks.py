@@ -17,7 +17,7 @@ import driftline
 from driftline.api import workspace_of
 from driftline.errors import RunStopped, StoreBusy, StoreError, StoreUnavailable
 from driftline.store.engine import Store
-from driftline.store.locks import WAITS
+from driftline.store.locks import Waits
 from driftline.store.process_locks import (
     TO_BE_NEXT,
     TO_CHECK,
@@ -252,11 +252,9 @@ def test_a_right_that_changed_hands_since_it_was_read_is_not_taken_over(postgres
     store.close()
 
 
-def test_the_keeper_of_leases_outlives_whatever_goes_wrong_at_a_renewal(
-    postgres: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_keeper_of_leases_outlives_whatever_goes_wrong_at_a_renewal(postgres: str, waits: Waits) -> None:
     """Whoever is told of an outage may fail, for its terminal is gone."""
-    monkeypatch.setattr(WAITS, "renewal", 0.01)
+    waits.renewal = 0.01
     renewed = threading.Event()
 
     class Interrupted(LeaseKeeper):

@@ -22,7 +22,7 @@ from driftline.errors import StoreBusy
 from driftline.model.outcome import Outcome, Recorded, Verdict
 from driftline.schedule.scheduler import Scheduler
 from driftline.store.engine import Store
-from driftline.store.statements import BATCHES
+from driftline.store.statements import Batches
 from driftline.watch.planner import Planner
 from driftline.watch.service import EndlessRun, Remarks
 from support.worlds import World
@@ -163,14 +163,14 @@ def test_pages_that_are_added_edited_or_removed_are_picked_up(world: Watched) ->
     assert sorted(world.paths()[2:]) == ["/a", "/c"]
 
 
-def test_no_page_waits_for_a_long_list_to_be_read(world: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_page_waits_for_a_long_list_to_be_read(world: Watched, batches: Batches) -> None:
     world.words = {"/often": "text"}
     world.pages.add(world.server.url("/often"), every="1m")
     with world.running() as planner:
         planner.tick()
         world.quiet()
         world.pages.add(*[world.server.url(f"/{number}") for number in range(30)], every="1h")
-        monkeypatch.setattr(BATCHES, "pages", 1)
+        batches.pages = 1
         world.slowness = 0.02
         world.looks += 3
         for _ in range(3):

@@ -6,18 +6,24 @@ import gc
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import driftline
 from driftline import Plan, Stop
 from driftline.api import workspace_of
-from driftline.errors import StoreBusy, StoreError
+from driftline.api.runs import Runs
+from driftline.errors import StoreBusy, StoreError, StoreLocked
 from driftline.model.outcome import Outcome, Proof, Recorded, Unchanged, Verdict
 from driftline.pipeline.stop import Bell
-from driftline.watch.service import EndlessRun
+from driftline.schedule.scheduler import Scheduler
+from driftline.store.events import EventLog
+from driftline.watch.publisher import EventListener
+from driftline.watch.service import EndlessRun, Watcher, WatchOptions
 from support.worlds import WIRINGS, World
 
 
@@ -380,3 +386,73 @@ def test_hosts_get_their_delay_after_a_check_of_another_process(tmp_path: Path, 
         assert run.put_off == 1, "the other process has just contacted its host"
         assert [page.checks for page in world.pages.pages()] == [1, 1, 0]
         assert world.server.asked_for(here)
+
+
+class ForgetfulScheduler:
+    """A scheduler whose store is locked whenever it should learn from a check."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self.refused = 0
+
+    def learn_from(self, page_ids: Sequence[int]) -> None:
+        if page_ids:
+            self.refused += 1
+            raise StoreLocked("The store is locked.")
+        self._scheduler.learn_from(page_ids)
+
+    def __len__(self) -> int:
+        return len(self._scheduler)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._scheduler, name)
+
+
+class ForgetfulWatchList:
+    """A watch list with such a scheduler."""
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+        self.made: ForgetfulScheduler | None = None
+
+    def scheduler(self, **options: Any) -> ForgetfulScheduler:
+        self.made = ForgetfulScheduler(self._runs.scheduler(**options))
+        return self.made
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._runs, name)
+
+
+@contextmanager
+def no_readers(_log: EventLog) -> Iterator[Sequence[EventListener]]:
+    yield []
+
+
+def test_what_cannot_be_learned_in_the_end_is_no_failure(world: World) -> None:
+    world.watch(1)
+    forgetful = ForgetfulWatchList(workspace_of(world.pages).runs)
+    watch_list: Any = forgetful
+    watcher = Watcher(watch_list, WatchOptions(once=True), no_readers, Stop(), remark=lambda _: None)
+    assert watcher.run().found == {Verdict.NEW: 1}
+    assert forgetful.made is not None
+    assert forgetful.made.refused
+
+
+def test_a_single_pass_checks_nothing_that_another_process_checked_while_it_waited(world: World) -> None:
+    """The other process begins before it, and ends while it waits."""
+    world.watch(1)
+    runs = workspace_of(world.pages).runs
+    with driftline.open(settings=world.pages.settings) as other, ExitStack() as turn:
+        turn.enter_context(workspace_of(other).store.right_to_check())
+        said: list[str] = []
+
+        def be_done(sentence: str) -> None:
+            if not said:
+                turn.close()
+                other.check()
+            said.append(sentence)
+
+        watcher = Watcher(runs, WatchOptions(once=True), no_readers, Stop(), remark=be_done)
+        assert watcher.run().found == {}
+        assert other.pages()[0].checks == 1
+    assert said[0].startswith("Waiting for a minute at most: ")

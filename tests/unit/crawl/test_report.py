@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from driftline.crawl.report import _WORDS, MovedPage, _moved
+from driftline.crawl.report import _WORDS, MovedPage, moved_pages
 from driftline.model.page import AddressSource, AddressState, SkipReason
 from driftline.store.crawls import FoundAddress
 
@@ -21,12 +21,12 @@ NEW = row("/new", b"same")
 
 
 def test_a_page_moved_if_its_text_is_at_one_new_address() -> None:
-    assert _moved([OLD], [NEW], [NEW, row("/other", b"other")]) == [MovedPage(url="/old", to="/new")]
+    assert moved_pages([OLD], [NEW], [NEW, row("/other", b"other")]) == [MovedPage(url="/old", to="/new")]
 
 
 def test_a_page_moved_to_where_it_redirects_whatever_is_there() -> None:
     redirected = row("/old", b"same", AddressState.REDIRECT, "/target")
-    assert _moved([redirected], [NEW], [NEW]) == [MovedPage(url="/old", to="/target")]
+    assert moved_pages([redirected], [NEW], [NEW]) == [MovedPage(url="/old", to="/target")]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_page_moved_to_where_it_redirects_whatever_is_there() -> None:
 def test_a_page_is_not_reported_as_moved_unless_it_is_clear_which_became_which(
     was: list[FoundAddress], new: list[FoundAddress], others: list[FoundAddress]
 ) -> None:
-    assert _moved(was, new, new + others) == []
+    assert moved_pages(was, new, new + others) == []
 
 
 def test_every_reason_to_skip_an_address_has_words_of_its_own() -> None:

@@ -167,7 +167,6 @@ def test_of_a_robots_txt_that_is_too_large_to_fetch_what_came_is_read() -> None:
 
 
 def test_links_on_their_way_to_their_hosts_are_still_to_come() -> None:
-    run = Run(["http://a/1", "http://b/1"], given={"robots": "ignore"})
     seen: list[bool] = []
     woken: list[bool] = []
 
@@ -177,7 +176,7 @@ def test_links_on_their_way_to_their_hosts_are_still_to_come() -> None:
             seen.append(run.links.exhausted)
             return links
 
-    run.source.__class__ = Slow
+    run = Run(["http://a/1", "http://b/1"], given={"robots": "ignore"}, queue=Slow)
     run.links.listen(lambda: woken.append(run.links.exhausted))
     assert len(run.take(1)) == 1
     assert seen == [False], "another thread that takes links meanwhile must not end"

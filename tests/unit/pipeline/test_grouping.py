@@ -15,7 +15,8 @@ from driftline.pipeline.grouping import events_of
 def change(number: int, cause: bytes, verdict: Matter = Matter.MEANINGFUL, host: str = "one.example") -> Change:
     return Change(
         id=f"{number}-2", url=f"https://{host}/{number}", at=utc(0.0), from_version=1, to_version=2,
-        kind=ChangeKind.TEXT, verdict=verdict, score=0.5 + number / 1000, reason="3 words added in one place.",
+        kind=ChangeKind.TEXT, verdict=verdict, score=0.5 + number / 1000, headline="New: It",
+        reason="3 words added in one place.",
         cause=cause,
     )  # fmt: skip
 

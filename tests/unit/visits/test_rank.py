@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftline.model.visit import Visited
-from driftline.visits.rank import EXAMPLE, By, rank
+from driftline.visits.rank import EXAMPLE, RankOrder, rank
 from support.properties import searched
 
 TABLE_2 = [11, 22, 8, 14, 23, 7, 12, 13, 10, 21, 1, 3, 9, 2, 6, 20, 19, 5, 4, 16, 15, 17, 18]
@@ -35,7 +35,7 @@ def visited(rows: list[tuple[int, int, int]]) -> list[Visited]:
 
 
 def intelligent(rows: Sequence[Visited], threshold: float) -> list[Visited]:
-    return rank(rows, By.INTELLIGENT, threshold)
+    return rank(rows, RankOrder.INTELLIGENT, threshold)
 
 
 def test_the_example_is_the_papers_table_1() -> None:
@@ -46,11 +46,11 @@ def test_the_example_is_the_papers_table_1() -> None:
 
 
 def test_by_frequency_the_example_is_the_papers_table_2() -> None:
-    assert [one.sno for one in rank(EXAMPLE, By.FREQUENCY, 0.5)] == TABLE_2
+    assert [one.sno for one in rank(EXAMPLE, RankOrder.FREQUENCY, 0.5)] == TABLE_2
 
 
 def test_by_weightage_the_example_is_the_papers_table_3() -> None:
-    assert [one.sno for one in rank(EXAMPLE, By.WEIGHTAGE, 0.5)] == TABLE_3
+    assert [one.sno for one in rank(EXAMPLE, RankOrder.WEIGHTAGE, 0.5)] == TABLE_3
 
 
 def test_filtered_and_ranked_the_example_is_the_papers_table_4() -> None:
@@ -60,9 +60,9 @@ def test_filtered_and_ranked_the_example_is_the_papers_table_4() -> None:
 
 def test_the_order_does_not_depend_on_how_the_rows_come() -> None:
     backwards = EXAMPLE[::-1]
-    assert [one.sno for one in rank(backwards, By.FREQUENCY, 0.5)] == TABLE_2
-    assert [one.sno for one in rank(backwards, By.WEIGHTAGE, 0.5)] == TABLE_3
-    assert [one.sno for one in rank(backwards, By.INTELLIGENT, 0.5)] == [row[0] for row in TABLE_4]
+    assert [one.sno for one in rank(backwards, RankOrder.FREQUENCY, 0.5)] == TABLE_2
+    assert [one.sno for one in rank(backwards, RankOrder.WEIGHTAGE, 0.5)] == TABLE_3
+    assert [one.sno for one in rank(backwards, RankOrder.INTELLIGENT, 0.5)] == [row[0] for row in TABLE_4]
 
 
 def test_a_page_available_at_exactly_half_of_its_visits_is_dropped() -> None:
@@ -85,8 +85,8 @@ def test_the_filter_keeps_what_was_available_and_drops_nothing_else(
 
 
 @searched
-@given(columns, st.sampled_from(By), st.integers(1, 14))
+@given(columns, st.sampled_from(RankOrder), st.integers(1, 14))
 def test_the_first_of_an_order_are_those_of_the_whole_order(
-    rows: list[tuple[int, int, int]], by: By, limit: int
+    rows: list[tuple[int, int, int]], by: RankOrder, limit: int
 ) -> None:
     assert rank(iter(visited(rows)), by, 0.5, limit) == rank(visited(rows), by, 0.5)[:limit]

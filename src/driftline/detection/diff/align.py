@@ -30,7 +30,7 @@ _TRIED = 1_600  # pairs of lines whose similarity is computed at once
 _SLICE = 40  # lines on one side
 _BLOCK = 20  # bytes: a shorter line that stands elsewhere, such as 'Home', need not be the one that was here
 
-Kind = Literal["same", "edited", "removed", "added", "left", "came"]
+StepKind = Literal["same", "edited", "removed", "added", "left", "came"]
 
 
 class AlignedLine(NamedTuple):
@@ -39,7 +39,7 @@ class AlignedLine(NamedTuple):
     A line that moved has two rows, each with both indexes: 'left' where it stood, and 'came' where it stands now.
     """
 
-    kind: Kind
+    kind: StepKind
     old: int
     new: int
 

@@ -167,7 +167,8 @@ def _reason(before: str, after: str, change: Change | None) -> str:
         judged = (
             f"{change.verdict}, score {change.score:.2f}" if change.said is None else f"{change.verdict}, as you said"
         )
-        return f'{_shown(change.reason)} <span class="quiet">{judged}</span>'
+        headline = "" if change.headline == change.reason else f"<strong>{_shown(change.headline)}</strong><br>"
+        return f'{headline}{_shown(change.reason)} <span class="quiet">{judged}</span>'
     if before == after:
         return ""
     found = match(before, after)

@@ -48,7 +48,7 @@ class Line:
     keys: tuple[bytes, bytes] | None = None
 
 
-Pair = tuple[Line | None, Line | None]
+LinePair = tuple[Line | None, Line | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class Matching:
     Words that were only moved from one of these lines to another are neither added nor removed.
     """
 
-    pairs: list[Pair]
+    pairs: list[LinePair]
     old: str
     new: str
     words_added: int
@@ -218,9 +218,9 @@ def _unlike(lines: list[Line], others: list[Line]) -> list[Line]:
     return left
 
 
-def _paired(removed: Sequence[Line], added: Sequence[Line]) -> list[Pair]:
+def _paired(removed: Sequence[Line], added: Sequence[Line]) -> list[LinePair]:
     """Return each removed line with the added line that it became, if there is one."""
-    pairs: list[Pair] = []
+    pairs: list[LinePair] = []
     by_mask: dict[str, list[Line]] = defaultdict(list)
     for line in reversed(added):
         by_mask[line.masked].append(line)
@@ -250,7 +250,7 @@ def _most_alike(line: Line, others: Sequence[Line]) -> int:
     return max(candidates, key=lambda at: len(tokens.intersection(others[at].folded.split())))
 
 
-def _likely(removed: Sequence[Line], added: Sequence[Line]) -> list[Pair]:
+def _likely(removed: Sequence[Line], added: Sequence[Line]) -> list[LinePair]:
     """Return each removed line with the added line that shares most words with it, if these are many."""
     if not added:
         return [(line, None) for line in removed]
@@ -262,7 +262,7 @@ def _likely(removed: Sequence[Line], added: Sequence[Line]) -> list[Pair]:
             where[word].append(at)
     rare = {word: found for word, found in where.items() if len(found) <= _RARE}
     gone: set[int] = set()
-    pairs: list[Pair] = []
+    pairs: list[LinePair] = []
     for line in removed:
         in_order = dict.fromkeys(line.folded.split())
         words = set(in_order)

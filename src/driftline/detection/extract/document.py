@@ -14,10 +14,9 @@ from selectolax.lexbor import LexborHTMLParser
 from driftline.detection.extract.annotations import BUTTONS, MEDIA_UNSEEN, metadata_lines, set_notes, structure_line
 from driftline.detection.extract.charset import decode_text, is_utf_8
 from driftline.detection.extract.depth import refuse_deep
-from driftline.detection.extract.filters import nothing_left, sieve_of
+from driftline.detection.extract.filters import nothing_left, sieve_of, time_limit
 from driftline.detection.extract.formats import sniff
 from driftline.detection.extract.formats.base import FormattedText
-from driftline.detection.extract.regex_timeout import time_limit
 from driftline.detection.extract.regions import (
     BREAK,
     INLINE,

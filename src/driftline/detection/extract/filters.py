@@ -3,26 +3,30 @@
 `select` keeps parts and `drop` removes parts, in the given order, named by CSS, XPath (`xpath:`) or JSONPath (`json:`);
 `select main` finds the main content automatically. Of the lines that are left, `ignore` leaves out some, and a change
 matters only if a line that matches a `trigger` appears. `also` adds what a page has besides its text.
+
+Regular expressions have a time limit, because some take exponential time.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import signal
 import warnings
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from driftline.detection.extract.regex_timeout import RegexTimeout, is_found, time_limit
-from driftline.errors import BadFilter, FailureKind, UnreadableBody
+from driftline.errors import BadFilter, DriftlineError, FailureKind, UnreadableBody
 from driftline.model.change import Matter
 from driftline.model.page import Also, Filter, FilterKind
 from driftline.store.blobs import digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from types import FrameType
 
 EXTRACTOR = 4  # increased with every change of the extraction, which must not be reported as a change of the pages
 CSS, XPATH, JSON = "css", "xpath", "json"
@@ -35,6 +39,8 @@ _OTHER_FLAGS = re.compile(r"/(?:[^/\\]|\\.)+/([gimsuxy]+)", re.DOTALL)  # as oth
 _WHOLE = ("html", "body")
 _LONGEST = 1_000  # characters
 _CACHED = 256
+_TIME_LIMIT = 2.0  # seconds of processor time for all regular expressions of a page
+_TICK = 0.1
 
 
 class Selector(NamedTuple):
@@ -308,3 +314,49 @@ def _drops_all(step: Selector) -> bool:
 
 
 _CHECKS: dict[str, Callable[[str], bool]] = {CSS: _is_css, XPATH: _is_xpath, JSON: _is_json_path}
+
+
+class RegexTimeout(DriftlineError):
+    """A regular expression exceeded its time limit."""
+
+
+class _Timer:
+    """State of the timer. Signals are global, so it is used only in processes that do nothing but read pages."""
+
+    set_up = False
+    searching = False
+
+
+def watch_expressions() -> None:
+    """Enforce the time limit in this process from now on. Call it in the main thread."""
+    signal.signal(signal.SIGVTALRM, _on_tick)
+    _Timer.set_up = True
+
+
+def _on_tick(_number: int, _frame: FrameType | None) -> None:
+    if _Timer.searching:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        raise RegexTimeout
+
+
+@contextmanager
+def time_limit() -> Iterator[None]:
+    """Limit the time of the expressions within this block, if `watch_expressions` was called."""
+    if not _Timer.set_up:
+        yield
+        return
+    # repeatedly: the first signal may arrive between two searches
+    signal.setitimer(signal.ITIMER_VIRTUAL, _TIME_LIMIT, _TICK)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+
+def is_found(pattern: re.Pattern[str], line: str) -> bool:
+    """Return whether the expression matches a part of the line. Raise RegexTimeout when it takes too long."""
+    _Timer.searching = True
+    try:
+        return pattern.search(line) is not None
+    finally:
+        _Timer.searching = False

@@ -31,7 +31,7 @@ BESIDE_CONTENT = frozenset({*NOISE_OF_REGION.values(), NoiseKind.LINKS})
 REWRITTEN_PAGE = 300  # edits: a page with more of them was rewritten
 _SHORT = 100  # characters: in a longer sentence, words about stock are about something else
 _MOST_KINDS = 3  # kinds of noise that a sentence names
-_MOST_EDITS = 20  # edits of a change that are kept
+MOST_EDITS = 20  # edits of a change that are kept
 _LONGEST_TEXT = 300  # characters of either side of an edit that are kept
 
 
@@ -51,17 +51,22 @@ class LineEdit:
     """A line that was added, removed or rewritten, and the noise that explains it; None if it matters.
 
     `region` is None where it is not known: to see where a removed line stood, the old document must be parsed again.
+    `heading` is the nearest one above.
     """
 
     old: Line | None
     new: Line | None
     noise: NoiseKind | None
     region: Region | None = None
+    heading: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """Whether the edits of a page matter, and why; `shuffled` if its lines have another order at every fetch."""
+    """Whether the edits of a page matter, and why; `shuffled` if its lines have another order at every fetch.
+
+    The `headline` says what changed in one line, and is empty for noise.
+    """
 
     verdict: Matter
     score: float
@@ -71,6 +76,7 @@ class Judgement:
     words_added: int = 0
     words_removed: int = 0
     shuffled: bool = False
+    headline: str = ""
 
     @property
     def cause(self) -> bytes:
@@ -171,7 +177,7 @@ def kind_of(edits: Sequence[LineEdit]) -> ChangeKind:
 
 def found_edits(edits: Sequence[LineEdit]) -> tuple[Edit, ...]:
     """Return the first edits of a change as they are kept, those that matter before the others."""
-    shown = sorted(edits, key=lambda edit: edit.noise is not None)[:_MOST_EDITS]
+    shown = sorted(edits, key=lambda edit: edit.noise is not None)[:MOST_EDITS]
     return tuple([_found_edit(edit) for edit in shown])
 
 
@@ -180,7 +186,7 @@ def _found_edit(edit: LineEdit) -> Edit:
     note = note_of(new or old)
     kind = kind_of([edit]) if note is None else ChangeKind(note.kind.value)
     before, after = excerpts(old, new, _LONGEST_TEXT)
-    return Edit(before=before, after=after, region=edit.region, kind=kind, noise=edit.noise)
+    return Edit(before=before, after=after, region=edit.region, kind=kind, noise=edit.noise, heading=edit.heading)
 
 
 def _is_about_stock(edit: LineEdit) -> bool:

@@ -145,6 +145,13 @@ def _moved(other: str, new: JudgedDocument) -> bool:
     )
 
 
+def first_moved(old: str, new: str) -> str:
+    """Return the first line that has another place among the others in the new text; empty if there is none."""
+    after = new.split("\n")
+    moved = _out_of_order(old.split("\n"), after)
+    return next((line for line in after if line in moved), "")
+
+
 def _out_of_order(before: Sequence[str], after: Sequence[str]) -> set[str]:
     """Return those of the lines that occur once in both texts that are in another order."""
     once = {text for text, count in Counter(before).items() if count == 1}

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from driftline.detection.diff.lines import Line, Pair, match
+from driftline.detection.diff.lines import Line, LinePair, match
 from driftline.detection.extract.annotations import Note, is_note, note_of, without_notes
 from driftline.detection.messages import also_changed, listed, old_to_new, things_changed
 from driftline.detection.noise.edits import (
@@ -137,9 +137,9 @@ def _note_noise(
     return NoiseKind.LINKS_WITH_TEXT if came_with_words else None
 
 
-def _paired(pairs: Iterable[Pair]) -> list[Pair]:
+def _paired(pairs: Iterable[LinePair]) -> list[LinePair]:
     """Return the notes among these, paired by their noun, and by their label too if they have an address."""
-    kept: list[Pair] = []
+    kept: list[LinePair] = []
     removed: list[Line] = []
     added: list[Line] = []
     for pair in pairs:

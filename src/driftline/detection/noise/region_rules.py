@@ -20,7 +20,7 @@ from driftline.model.change import NoiseKind, Region
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from driftline.detection.diff.lines import Line, Pair
+    from driftline.detection.diff.lines import Line, LinePair
     from driftline.detection.noise.edits import JudgedDocument
     from driftline.detection.noise.rules import Context
     from driftline.model.change import Block
@@ -46,7 +46,7 @@ _MOST = 0.5  # of the characters between the first and the last line of a consen
 _DAYS = {str(day) for day in range(1, 29)}
 
 
-def widgets_of(pairs: Sequence[Pair], old: JudgedDocument, new: JudgedDocument) -> dict[Line, NoiseKind]:
+def widgets_of(pairs: Sequence[LinePair], old: JudgedDocument, new: JudgedDocument) -> dict[Line, NoiseKind]:
     """Return the lines of consent banners and calendars that were added or removed as a whole."""
     there: dict[bytes, list[tuple[Line, JudgedDocument]]] = defaultdict(list)
     for one, other in pairs:

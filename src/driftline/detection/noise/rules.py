@@ -20,7 +20,7 @@ from driftline.model.change import NoiseKind
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from driftline.detection.diff.lines import Line, Matching, Pair
+    from driftline.detection.diff.lines import Line, LinePair, Matching
     from driftline.detection.noise.edits import Ruling
 
 
@@ -163,7 +163,7 @@ def _is_promotion(text: str, context: Context) -> bool:
     return len(text) <= _SLOGAN and _PROMOTION.search(text) is not None and context.prose
 
 
-def jitter_of(pairs: Sequence[Pair]) -> set[int]:
+def jitter_of(pairs: Sequence[LinePair]) -> set[int]:
     """Return the shifts in days that several lone dates share: a server in another time zone, not an edit."""
     shifts = Counter(
         shift for one, other in pairs if one and other and (shift := shift_of_dates(one.text, other.text)) in (-1, 1)
@@ -186,7 +186,7 @@ class SecondFetch:
         return one is not None and (one.folded in self.lines or one.place in self.unsteady)
 
 
-def fetched_again(text: str | None, matching: Matching, pairs: Sequence[Pair]) -> SecondFetch | None:
+def fetched_again(text: str | None, matching: Matching, pairs: Sequence[LinePair]) -> SecondFetch | None:
     """Return the second fetch as these edits are compared with it; None if it is another page, such as an error.
 
     It is the same page if it has most of the lines that both versions share. Where they share none, nothing can be
@@ -202,7 +202,7 @@ def fetched_again(text: str | None, matching: Matching, pairs: Sequence[Pair]) -
     return SecondFetch(text=text, lines=lines, unsteady=_unsteady(pairs, lines))
 
 
-def _unsteady(pairs: Sequence[Pair], again: frozenset[str]) -> frozenset[bytes]:
+def _unsteady(pairs: Sequence[LinePair], again: frozenset[str]) -> frozenset[bytes]:
     """Return the places where at least as many lines were added as removed, none of which the second fetch has.
 
     A line removed there was replaced by one that does not stay either, although they have too little in common to be

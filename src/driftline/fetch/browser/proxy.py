@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from types import TracebackType
 
-    from driftline.fetch.address_guard import Judge, Refusal
+    from driftline.fetch.address_guard import AddressJudge, Refusal
     from driftline.fetch.browser.upstream_proxy import Streams, Upstream
     from driftline.fetch.failures import Blocked
     from driftline.http.credentials import CredentialScope
@@ -67,7 +67,7 @@ class Gateway:
     """
 
     def __init__(
-        self, judge: Judge, *, most: int, connect_timeout: float,
+        self, judge: AddressJudge, *, most: int, connect_timeout: float,
         resolve: Resolve = resolve, blocked: Blocked = NOTHING, upstream: Upstream | None = None,
         home: CredentialScope | None = None,
     ) -> None:  # fmt: skip

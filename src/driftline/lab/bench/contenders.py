@@ -25,8 +25,8 @@ from isal import isal_zlib
 from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.worker import read_frame, write_frame
-from driftline.lab.bench import open_local
-from driftline.lab.bench.bare_client import BareClient, LabError, Request
+from driftline.lab.bench.local_watch_lists import LabError, open_local
+from driftline.lab.simweb.simweb_client import BareClient, BareRequest
 from driftline.model.outcome import Blob
 from driftline.pipeline.plan import Plan
 from driftline.runtime import SWITCH_INTERVAL
@@ -123,7 +123,7 @@ def _check(heat: Heat) -> tuple[int, float, float]:
     return report.pages, report.seconds, cpu
 
 
-def _requests(links: list[Link], heat: Heat) -> Iterator[Request]:
+def _requests(links: list[Link], heat: Heat) -> Iterator[BareRequest]:
     conditional = heat.kind == "not-modified"
     return ((link.url, [f"If-None-Match: {link.known.etag}"] if conditional and link.known else []) for link in links)
 

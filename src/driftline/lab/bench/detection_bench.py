@@ -22,8 +22,7 @@ from driftline.detection.examine import Side, weigh
 from driftline.detection.extract.document import Extraction
 from driftline.detection.noise.edits import Experience
 from driftline.detection.noise.learning import learn
-from driftline.lab.bench import open_local
-from driftline.lab.bench.bare_client import LabError
+from driftline.lab.bench.local_watch_lists import LabError, open_local
 from driftline.lab.simweb.simweb_client import serve
 from driftline.lab.simweb.world import World
 from driftline.model.change import Matter, Region

@@ -23,9 +23,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from driftline.lab.bench import LONGEST_COMMAND, CommandProcess, open_local
-from driftline.lab.bench.bare_client import LabError
-from driftline.lab.bench.politeness_bench import most_at_once
+from driftline.lab.bench.local_watch_lists import LONGEST_COMMAND, CommandProcess, LabError, open_local
+from driftline.lab.bench.server_log_bench import most_at_once
 from driftline.lab.servers.host_farm import Farm, served
 from driftline.lab.servers.postgres_server import served as postgres_served
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from driftline.lab.bench.traces import Floats, Places, Trace
+    from driftline.lab.bench.traces import Trace
+    from driftline.schedule.page_table import Floats, Places
 
 
 class CheckPolicy(Protocol):

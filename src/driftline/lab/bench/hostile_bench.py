@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any
 from driftline.api import workspace_of
 from driftline.crawl.crawl_options import Options
 from driftline.crawl.survey_steps import Surveyed
-from driftline.lab.bench import open_local
-from driftline.lab.bench.bare_client import LabError
 from driftline.lab.bench.contenders import children_of
+from driftline.lab.bench.local_watch_lists import LabError, open_local
 from driftline.lab.servers.hostile_responses import NOT_THERE
 from driftline.lab.servers.hostile_servers import HOSTILE_SERVERS, ORDINARY, PAGE, ROBOTS, SITEMAP, HostileServer
 from driftline.model.outcome import Failed, Verdict

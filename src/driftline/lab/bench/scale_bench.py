@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from driftline.detection.extract.document import Extraction
 from driftline.detection.extract.filters import how_read
-from driftline.lab.bench.bare_client import LabError
+from driftline.lab.bench.local_watch_lists import LabError
 from driftline.store.blobs import digest, fingerprint, pack
 from driftline.store.engine import Store
 

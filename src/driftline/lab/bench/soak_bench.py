@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from driftline.lab.bench import LONGEST_COMMAND, CommandProcess, open_local
-from driftline.lab.bench.bare_client import LabError
+from driftline.lab.bench.local_watch_lists import LONGEST_COMMAND, CommandProcess, LabError, open_local
 from driftline.lab.servers.host_farm import Farm, served
 from driftline.model.event import EventKind
 

@@ -21,7 +21,7 @@ from driftline.detection.compare import compare, recall
 from driftline.detection.examine import examine
 from driftline.detection.extract.document import Extraction
 from driftline.detection.jobs import Finding, Job
-from driftline.lab.bench.bare_client import LabError
+from driftline.lab.bench.local_watch_lists import LabError
 from driftline.model.change import ChangeKind, ChangeSummary, Matter
 from driftline.model.outcome import Document, Failed, Proof, version_made_by
 from driftline.store.blobs import digest, pack, pack_next, unpack

@@ -20,11 +20,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
-    Places = NDArray[np.int64]
+    from driftline.schedule.page_table import Floats, Places
 
-Kind = Literal["poisson", "bursty", "seasonal", "failing", "squeezed"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+TraceKind = Literal["poisson", "bursty", "seasonal", "failing", "squeezed"]
+KINDS: tuple[TraceKind, ...] = get_args(TraceKind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +34,7 @@ class TraceWorld:
     not answer for a fifth of the time; in a 'squeezed' one the budget drops to a fifth for a quarter of the time.
     """
 
-    kind: Kind = "poisson"
+    kind: TraceKind = "poisson"
     pages: int = 10_000
     days: float = 60.0
     scored_from: float = 20.0
@@ -161,7 +160,7 @@ def _visited(random: np.random.Generator, size: int) -> tuple[Floats, Floats]:
     return visits, visits * random.lognormal(3.0, 1.0, size)
 
 
-def _changes(kind: Kind, rate: float, days: float, random: np.random.Generator) -> Floats:
+def _changes(kind: TraceKind, rate: float, days: float, random: np.random.Generator) -> Floats:
     """Return the times at which one page changes."""
     if kind == "bursty":
         # as many changes, in clusters of four on average that last some hours

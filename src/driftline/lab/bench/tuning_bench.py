@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from driftline.api import workspace_of
-from driftline.lab.bench import open_local
-from driftline.lab.bench.bare_client import LabError
+from driftline.lab.bench.local_watch_lists import LabError, open_local
 from driftline.lab.simweb.simweb_client import serve
 from driftline.lab.simweb.world import World
 from driftline.pipeline.plan import Plan

@@ -17,7 +17,7 @@ from sqlalchemy import create_engine, make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError
 
 from driftline.errors import BadSetting, MissingExtra, StoreError
-from driftline.lab.bench.bare_client import LabError
+from driftline.lab.bench.local_watch_lists import LabError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from driftline.lab.simweb import pages_markup
 
 if TYPE_CHECKING:
-    from driftline.lab.simweb.world import Failure, World
+    from driftline.lab.simweb.world import ServerFailure, World
 
 REMEMBERED_PAGES = 100_000
 """How many ready answers are kept: some 300 MB when all are there."""
@@ -63,7 +63,7 @@ class Answers:
         self._generation = -1
         self._revisions: dict[int, int] = {}
 
-    def failure(self, request: PageRequest) -> Failure | None:
+    def failure(self, request: PageRequest) -> ServerFailure | None:
         return self.world.failure(request.page, request.generation) if self.world.error_rate else None
 
     def answer(self, request: PageRequest) -> bytes:
@@ -82,7 +82,7 @@ class Answers:
             self._ready(PageRequest(page, generation, 0, b"get", True), self._revision(page, generation))
         return count
 
-    def failed(self, failure: Failure, request: PageRequest) -> bytes:
+    def failed(self, failure: ServerFailure, request: PageRequest) -> bytes:
         """Return the response of a failing page; after one that is cut short, the connection must be closed."""
         kind = "Content-Type: text/html; charset=utf-8\r\n"
         if failure == "server_error":

@@ -19,8 +19,8 @@ from driftline.lab.simweb import pages_markup
 Sizes = Literal["real", "fixed"]
 Noise = Literal["off", "hidden", "visible"]
 LatencyShape = Literal["none", "fixed", "lognormal"]
-Blocks = Literal["all", "short"]
-Failure = Literal["server_error", "not_found", "cut_short"]
+BlockChoice = Literal["all", "short"]
+ServerFailure = Literal["server_error", "not_found", "cut_short"]
 
 LARGEST_PAGE = 1_000_000
 
@@ -38,7 +38,7 @@ _QUANTILES = (
 )
 """Share of real pages below a size in bytes: 8,660 pages of 46 public collections."""
 
-_FAILURES: tuple[Failure, ...] = ("server_error", "not_found", "cut_short")
+_FAILURES: tuple[ServerFailure, ...] = ("server_error", "not_found", "cut_short")
 _MASK = (1 << 64) - 1
 _UNIT = 1.0 / (1 << 64)
 _NORMAL = NormalDist()
@@ -116,7 +116,7 @@ class World:
     size_mean: int = 67_000
     sizes: Sizes = "real"
     change_rate: float = 0.05
-    blocks: Blocks = "all"
+    blocks: BlockChoice = "all"
     noise: Noise = "off"
     notice: str = ""
     etag: bool = False
@@ -139,7 +139,7 @@ class World:
         if self.latency < 0 or self.latency_sigma < 0 or self.bandwidth < 0:
             raise BadSetting("latency, latency_sigma and bandwidth are not negative")
         for value, kind in (
-            (self.sizes, Sizes), (self.blocks, Blocks), (self.noise, Noise), (self.latency_shape, LatencyShape),
+            (self.sizes, Sizes), (self.blocks, BlockChoice), (self.noise, Noise), (self.latency_shape, LatencyShape),
         ):  # fmt: skip
             if value not in get_args(kind):
                 raise BadSetting(f"{value!r} is not one of {', '.join(get_args(kind))}")
@@ -244,7 +244,7 @@ class World:
         share = mix(self.seed, _DELAY, page, generation) * _UNIT
         return lognormal(mean=self.latency, sigma=self.latency_sigma, share=share)
 
-    def failure(self, page: int, generation: int) -> Failure | None:
+    def failure(self, page: int, generation: int) -> ServerFailure | None:
         """Return how the page fails in this generation, or None if it does not."""
         chance = mix(self.seed, _FAILURE, page, generation)
         if chance * _UNIT >= self.error_rate:

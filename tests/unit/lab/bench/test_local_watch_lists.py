@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from driftline.lab.bench import open_local
+from driftline.lab.bench.local_watch_lists import open_local
 
 
 def test_the_laboratory_may_fetch_from_this_machine_whatever_is_set(

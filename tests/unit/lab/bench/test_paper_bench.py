@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from driftline.lab.bench.bare_client import LabError
+from driftline.lab.bench.local_watch_lists import LabError
 from driftline.lab.bench.paper_bench import (
     Cell,
     Measured,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from driftline.lab.simweb.responses import Answers, PageRequest
 from driftline.lab.simweb.server import TICK, Pacer
-from driftline.lab.simweb.world import Failure, Noise, World
+from driftline.lab.simweb.world import Noise, ServerFailure, World
 
 
 def world(**fields: object) -> World:
@@ -121,7 +121,7 @@ def test_failing_pages_answer_an_error_or_less_than_they_promise() -> None:
 
 
 @pytest.mark.parametrize("failure", ["server_error", "not_found", "cut_short"])
-def test_a_failing_page_has_no_body_for_head_either(failure: Failure) -> None:
+def test_a_failing_page_has_no_body_for_head_either(failure: ServerFailure) -> None:
     head = asked()._replace(head=b"head /p/00005 http/1.1\r\n")
     assert Answers(world()).failed(failure, head).endswith(b"\r\n\r\n")
 

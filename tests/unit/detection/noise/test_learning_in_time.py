@@ -27,8 +27,8 @@ def verdicts(pages: Sequence[str], every: float = HOUR) -> list[Matter]:
     memory = Memory()
     found: list[Matter] = []
     for check, (old, new) in enumerate(pairwise(pages), start=2):
-        sides = [read(markup, number * every) for number, markup in ((check - 1, old), (check, new))]
-        judgement = judge(*sides, Experience(page=memory, check=check, at=check * every))
+        now = Experience(page=memory, check=check, at=check * every)
+        judgement = judge(read(old, (check - 1) * every), read(new, check * every), now)
         learn(memory, judgement, check, check * every)
         found.append(judgement.verdict)
     return found

@@ -137,8 +137,7 @@ def test_a_source_may_call_back_when_pages_are_postponed() -> None:
             if seconds:
                 seen.append(run.links.give_back())
 
-    run = allowed("http://a/1", "http://a/2", "http://a/3")
-    run.source.__class__ = Asking
+    run = allowed("http://a/1", "http://a/2", "http://a/3", queue=Asking)
     assert run.take() == ["http://a/1"]
     run.answer("http://a/1", status=429, headers="Retry-After: 3600\r\n")
     assert sorted(run.source.later) == [2, 3]

@@ -188,7 +188,7 @@ def test_a_page_is_edited(tmp_path: Path) -> None:
         pages.add(URL, tags=["news", "old"], filters=[("select", "main")], every="1h")
         page = pages.edit(URL, tags=["news", "shop"], every="2h")
         assert (page.tags, page.every, [*page.filters]) == (("news", "shop"), timedelta(hours=2), [("select", "main")])
-        page = pages.edit(URL, filters=[("drop", ".ad")], every="default")
+        page = pages.edit(URL, filters=[("drop", ".ad")], clear_every=True)
         assert (page.tags, page.every, [*page.filters]) == (("news", "shop"), None, [("drop", ".ad")])
         assert pages.edit(URL, tags=[], move_to="https://b.example/").tags == ()
         assert [one.url for one in pages.pages()] == ["https://b.example/"]

@@ -1,20 +1,72 @@
-"""`lab polite`: whether a check is polite, by the servers' logs, and how much of the permitted speed it uses."""
+"""`lab crawl` and `lab polite`, judged by what the servers logged.
+
+Whether a crawl finds every page of a site, fetches none twice and ends; whether a check is polite, and how much of the
+permitted speed it uses.
+"""
 
 from __future__ import annotations
 
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from driftline.lab.bench import open_local
-from driftline.lab.servers.host_farm import Farm, served
+from driftline.lab.bench.local_watch_lists import open_local
+from driftline.lab.servers import crawl_site, host_farm
 
 if TYPE_CHECKING:
-    from driftline.lab.servers.host_farm import Log, Request
+    from collections.abc import Callable, Sequence
+
+    from driftline.crawl.report import CrawlReport
+    from driftline.lab.servers.host_farm import Farm, Log, Request
     from driftline.pipeline.check_run import Report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crawled:
+    """The results of a crawl by the server's log: how many `pages` of the site were requested, which more than once.
+
+    `repeated` counts requests for an address that was requested before, page or not; `forbidden` those that robots.txt
+    or a page forbids; `others` those for no page, mostly traps.
+    """
+
+    pages: int
+    found: int
+    missed: list[str]
+    twice: list[str]
+    repeated: int
+    forbidden: int
+    requests: int
+    others: int
+    seconds: float
+    pages_per_s: float
+    report: CrawlReport
+
+
+def measure_crawl(pages: int, progress: Callable[[int, int], None] | None = None) -> Crawled:
+    """Serve a site of this many pages, crawl it as the command does, and return what was found."""
+    site = crawl_site.LabSite(pages)
+    with (
+        tempfile.TemporaryDirectory(prefix="driftline-crawl-") as folder,
+        crawl_site.served(site) as running,
+        open_local(str(Path(folder) / "site.db"), robots="obey", host_connections=64) as watch_list,
+    ):
+        report = watch_list.crawl(running.url, progress=progress)
+    return judge_crawl(site, running.log, report)
+
+
+def judge_crawl(site: crawl_site.LabSite, log: Sequence[str], report: CrawlReport) -> Crawled:
+    """Return the results of a crawl by the server's log."""
+    meant = Counter(identity for target in log if (identity := site.identity(target)) is not None)
+    return Crawled(
+        pages=len(site.truth), found=len(meant), missed=sorted(site.truth - meant.keys()),
+        twice=sorted(page for page, many in meant.items() if many > 1),
+        repeated=sum(many - 1 for many in Counter(log).values()),
+        forbidden=sum(target.startswith("/forbidden/") for target in log), requests=len(log),
+        others=len(log) - meant.total(), seconds=report.seconds, pages_per_s=report.pages_per_s, report=report,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,22 +94,22 @@ class Politeness:
     share: float
 
 
-def measure(farm: Farm, delay: float) -> Politeness:
+def measure_politeness(farm: Farm, delay: float) -> Politeness:
     """Check all pages of a farm, twice if they change, with the default politeness but this delay."""
     with tempfile.TemporaryDirectory(prefix="driftline-polite-") as folder:
         path = str(Path(folder) / "farm.db")
         with (
-            served(farm) as running,
+            host_farm.served(farm) as running,
             open_local(path, host_delay=delay, host_connections=1, robots="obey") as watch_list,
         ):
             watch_list.add(*running.urls())
             report = watch_list.check()
             if farm.changes:
                 report = watch_list.check()
-    return judge(running.log, farm, delay, report)
+    return judge_politeness(running.log, farm, delay, report)
 
 
-def judge(log: Log, farm: Farm, delay: float, report: Report) -> Politeness:
+def judge_politeness(log: Log, farm: Farm, delay: float, report: Report) -> Politeness:
     """Return how polite the client was by the servers' log."""
     by_host: dict[int, list[Request]] = defaultdict(list)
     for request in sorted(log.requests, key=lambda one: one.began):
