@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from driftline.detection.extract.annotations import is_note
+from driftline.detection.messages import excerpts
 from driftline.detection.noise.edits import kind_of
-from driftline.detection.noise.volatile import names_money, names_stock
+from driftline.detection.noise.volatile import dates_in, masked, names_money, names_revision, names_stock
 from driftline.model.change import ChangeKind, NoiseKind
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ _LONG_LINE = 60  # characters: in a longer line, the heading above says better w
 _MOST_LINES = 3  # of an entry
 _AROUND = 3  # words
 _NUMBER = re.compile(r"\d")
+_UNNAMED = re.compile(r"(?:row|column) \d+")
+_SECTION = re.compile(r"[(]?\d+(?:\.\d+)*[.)]?")
 _UNIT = re.compile(
     r"(?:%|°[cf]?|[€$£¥]|eur|euros?|usd|gbp|chf|kr|sek|dollars?|days?|hours?|minutes?|weeks?|months?|years?|people|tage?n?"
     r"|jours|días|giorni|stunden|wochen|monate|mois|jahre|ans|km|kg|mb|gb|tb|ms|points?|seats?|items?|stars?)\b\W?",
@@ -112,7 +115,12 @@ def reordered(line: str) -> str:
 def _cell_labels(real: Sequence[LineEdit], cells: Callable[[], Sequence[ChangedCell]]) -> dict[tuple[str, str], str]:
     if not any(edit.old and edit.new and len(edit.new.text) <= _LONG_LINE for edit in real):
         return {}
-    return {(cell.old, cell.new): f"{cut(cell.row, 30)} / {cut(cell.column, 30)}" for cell in cells()}
+    return {(cell.old, cell.new): _name_of(cell) for cell in cells()}
+
+
+def _name_of(cell: ChangedCell) -> str:
+    row, column = cut(cell.row, 30), cut(cell.column, 30)
+    return row if _UNNAMED.fullmatch(cell.column) else column if _UNNAMED.fullmatch(cell.row) else f"{row} / {column}"
 
 
 class _Writer:
@@ -144,10 +152,13 @@ class _Writer:
         few = bool(max(len(gone), len(come)) <= _MANY_WORDS and gone and come)
         if not few and not prefix and not suffix:
             return _Item(rank=3, text=f"{'New entry' if self._feed else 'New'}: {cut(after, _LONGEST_ENTRY)}")
-        if not few or not _NUMBER.search(" ".join((*gone, *come))):
+        dated = bool(dates_in(before) or dates_in(after)) or _is_numbering(prefix, gone, come, suffix)
+        goes_on = bool(prefix) and bool(_NUMBER.search(prefix[-1]) or masked(f"1 {prefix[-1]}") == "")
+        if not few or goes_on or not _NUMBER.search(" ".join((*gone, *come))):
             heading = self._label_of_heading(line)
             lead = f"{cut(heading, _LONGEST_LABEL)}: " if heading else ""
-            return _Item(rank=4 if few else 5, text=f"{lead}{_in_context(prefix, gone, come, suffix)}")
+            rank = 8 if dated and few else 4 if few else 5
+            return _Item(rank=rank, text=f"{lead}{_in_context(prefix, gone, come, suffix)}")
         if _CURRENCY.fullmatch(suffix[0].strip(".,;")) if suffix else False:
             gone, come, suffix = [*gone, suffix[0]], [*come, suffix[0]], suffix[1:]
         if prefix and _CURRENCY.fullmatch(prefix[-1]):
@@ -157,7 +168,7 @@ class _Writer:
         sides += f"{cut(' '.join(come).strip(_PUNCTUATION), _LONGEST_SIDE)}{unit}"
         money = kind is ChangeKind.PRICE or (names_money(" ".join(come)) and names_money(" ".join(gone)))
         version = bool(_VERSION.search(" ".join(gone)) and _VERSION.search(" ".join(come)))
-        rank = 1 if money else 2 if kind is ChangeKind.NUMBER or version else 4
+        rank = 8 if dated else 1 if money else 2 if kind is ChangeKind.NUMBER or version else 4
         return _Item(rank=rank, text=self._labelled(prefix, sides, line, money=money, version=version))
 
     def _labelled(self, prefix: list[str], sides: str, line: Line, *, money: bool, version: bool) -> str:
@@ -212,17 +223,19 @@ class _Writer:
                 said = f"{gone[0][0].upper()}{gone[0][1:].lower()}{of}" if gone else f"{verb}: {_entry(entry)}"
                 found.append(_Item(rank=0, text=said))
                 continue
-            short = len(text.split()) < _FEW_WORDS and not self._feed
+            short = len(text.split()) < _FEW_WORDS - 1 and not self._feed
             heading = self._label_of_heading(entry[0]) if short else ""
             where = f" in {cut(heading, _LONGEST_LABEL)}" if heading else ""
-            found.append(_Item(rank=6 if short else 3, text=f"{verb}{where}: {_entry(entry)}"))
+            dated = names_revision(text) and bool(dates_in(text))
+            rank = 8 if dated else 6 if short else 3
+            found.append(_Item(rank=rank, text=f"{verb}{where}: {_entry(entry)}"))
         return found
 
     def removed(self, lines: Sequence[Line]) -> list[_Item]:
         """Return the parts for lines that were removed."""
         found: list[_Item] = []
         for entry in self._entries(lines, self._old):
-            short = len(" ".join(line.folded for line in entry).split()) < _FEW_WORDS
+            short = len(" ".join(line.folded for line in entry).split()) < _FEW_WORDS - 1
             found.append(_Item(rank=7 if short else 5, text=f"Removed: {_entry(entry)}"))
         return found
 
@@ -258,6 +271,13 @@ def _entry(entry: Sequence[Line]) -> str:
     return cut(first, _LONGEST_ENTRY)
 
 
+def _is_numbering(prefix: Sequence[str], gone: Sequence[str], come: Sequence[str], suffix: Sequence[str]) -> bool:
+    """Return whether only the number of a section changed, as by sections that were added above it."""
+    return (
+        not prefix and bool(suffix) and all(len(words) == 1 and _SECTION.fullmatch(words[0]) for words in (gone, come))
+    )
+
+
 def _difference(before: str, after: str) -> tuple[list[str], list[str], list[str], list[str]]:
     """Return the words that two lines begin with, those that only one of them has, and those that both end with."""
     one, other = before.split(), after.split()
@@ -276,6 +296,9 @@ def _sides(before: str, after: str) -> str:
 
 def _in_context(prefix: Sequence[str], gone: Sequence[str], come: Sequence[str], suffix: Sequence[str]) -> str:
     """Return the words that differ with some that stand around them: '… due within ten days → … due within a week'."""
+    if max(map(len, (*gone, *come)), default=0) > _LONGEST_SIDE:
+        # a script without spaces: what differs is somewhere within the word
+        return " → ".join(excerpts(" ".join(gone), " ".join(come), _LONGEST_SIDE))
     lead, tail = prefix[-_AROUND:], suffix[:_AROUND]
     dots = "… " if len(prefix) > _AROUND else ""
     return " → ".join(f"{dots}{cut(' '.join([*lead, *words, *tail]), _LONGEST_SIDE)}" for words in (gone, come))
