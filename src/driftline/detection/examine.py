@@ -20,18 +20,10 @@ from driftline.detection.extract.charset import decode_text
 from driftline.detection.extract.document import Extraction
 from driftline.detection.extract.filters import awaited_by, counts_also, how_read, sieve_of
 from driftline.detection.extract.regions import Blocks
-from driftline.detection.headline import cut, heading_of, headline_of, reordered
+from driftline.detection.headline import cut, headline_of, reordered
 from driftline.detection.jobs import Finding, Job
 from driftline.detection.messages import ACCEPTED, AWAITED, NOT_AWAITED, OUT_OF_MEMORY, REFILTERED, REREAD, own_failure
-from driftline.detection.noise.edits import (
-    MOST_EDITS,
-    Experience,
-    JudgedDocument,
-    Judgement,
-    ReadOnce,
-    found_edits,
-    line_of,
-)
+from driftline.detection.noise.edits import Experience, JudgedDocument, Judgement, ReadOnce, found_edits, line_of
 from driftline.detection.noise.judge import first_moved, judge
 from driftline.detection.noise.judge_annotations import judge_all
 from driftline.detection.noise.learning import learn
@@ -229,11 +221,7 @@ def weigh(
     judgement = judge_all(*sides, experience or Experience()) if counts_also(filters) else judge(*sides, experience)
     if judgement.verdict is not Matter.MEANINGFUL:
         return judgement
-    with_headings = [
-        replace(edit, heading=heading_of(edit, *sides)) if edit.noise is None and at < MOST_EDITS else edit
-        for at, edit in enumerate(judgement.edits)
-    ]
-    return replace(judgement, edits=with_headings, headline=_headline(judgement, old, new, sides, content_type))
+    return replace(judgement, headline=_headline(judgement, old, new, sides, content_type))
 
 
 def _headline(

@@ -102,11 +102,6 @@ def _links_of_entries(real: Sequence[LineEdit], edits: Sequence[LineEdit]) -> li
     return [line for line in links if line.place in places]
 
 
-def heading_of(edit: LineEdit, old: JudgedDocument, new: JudgedDocument) -> str:
-    """Return the nearest heading above an edit; empty if there is none, or it is not known."""
-    return _heading_of_removed(edit.old, old, new) if edit.new is None else _heading(edit.new, new)
-
-
 def reordered(line: str) -> str:
     """Return the headline of a page of which lines such as this one have another order."""
     return f"In another order: {cut(line, _LONGEST_ENTRY)}"
@@ -313,15 +308,6 @@ def _counted(first: str, more: int) -> str:
 def _heading(line: Line | None, read: JudgedDocument) -> str:
     blocks = read.blocks.known
     return "" if line is None or blocks is None or line.at >= len(blocks) else blocks.heading_above(line.at)
-
-
-def _heading_of_removed(line: Line | None, old: JudgedDocument, new: JudgedDocument) -> str:
-    """Return the nearest line above a removed one that is a heading of the new document."""
-    if line is None or new.blocks.known is None:
-        return ""
-    headings = {*new.blocks.known.headings()}
-    above = old.text.split("\n")[: line.at] if headings else []
-    return next((text for text in reversed(above) if text in headings), "")
 
 
 def cut(text: str, most: int = LONGEST) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -31,7 +31,7 @@ BESIDE_CONTENT = frozenset({*NOISE_OF_REGION.values(), NoiseKind.LINKS})
 REWRITTEN_PAGE = 300  # edits: a page with more of them was rewritten
 _SHORT = 100  # characters: in a longer sentence, words about stock are about something else
 _MOST_KINDS = 3  # kinds of noise that a sentence names
-MOST_EDITS = 20  # edits of a change that are kept
+_MOST_EDITS = 20  # edits of a change that are kept
 _LONGEST_TEXT = 300  # characters of either side of an edit that are kept
 
 
@@ -175,9 +175,27 @@ def kind_of(edits: Sequence[LineEdit]) -> ChangeKind:
     return ChangeKind.PRICE if all(names_money(line.text) for line in numbers) else ChangeKind.NUMBER
 
 
+def with_headings(edits: Sequence[LineEdit], old: JudgedDocument, new: JudgedDocument) -> list[LineEdit]:
+    """Return the edits with the nearest heading above each, as far as the new document has it."""
+    blocks = new.blocks.known
+    headings = {*blocks.headings()} if blocks is not None else set[str]()
+    if blocks is None or not headings:
+        return list(edits)
+    above: list[str] = []
+    if any(edit.new is None for edit in edits):
+        heading = ""
+        for text in old.text.split("\n"):
+            above.append(heading)
+            heading = text if text in headings else heading
+    return [
+        replace(edit, heading=blocks.heading_above(edit.new.at) if edit.new else above[line_of(edit).at])
+        for edit in edits
+    ]
+
+
 def found_edits(edits: Sequence[LineEdit]) -> tuple[Edit, ...]:
     """Return the first edits of a change as they are kept, those that matter before the others."""
-    shown = sorted(edits, key=lambda edit: edit.noise is not None)[:MOST_EDITS]
+    shown = sorted(edits, key=lambda edit: edit.noise is not None)[:_MOST_EDITS]
     return tuple([_found_edit(edit) for edit in shown])
 
 

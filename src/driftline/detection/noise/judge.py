@@ -24,9 +24,10 @@ from driftline.detection.noise.edits import (
     NotNoise,
     kind_of,
     why_noise,
+    with_headings,
     words_of,
 )
-from driftline.detection.noise.learning import is_proved, is_reworded
+from driftline.detection.noise.learning import is_proved, is_redrawn, is_reworded, with_redrawn_sections
 from driftline.detection.noise.region_rules import (
     counter_noise,
     is_content,
@@ -44,7 +45,9 @@ if TYPE_CHECKING:
     from driftline.detection.diff.lines import Line, Matching
     from driftline.detection.noise.edits import Ruling
     from driftline.detection.noise.rules import SecondFetch
+    from driftline.model.change import Block
 
+_REDRAWN = (NoiseKind.EVERY_FETCH, NoiseKind.EVERY_CHECK)
 _SMALL = 400  # characters
 _SHOWN_OF_REWRITTEN = 40  # edits that matter, of so many
 
@@ -54,10 +57,12 @@ def judge(old: JudgedDocument, new: JudgedDocument, experience: Experience | Non
     experience = experience or Experience()
     matching = match(old.text, new.text)
     again = fetched_again(experience.again, matching, matching.pairs)
-    edits = _edits(old, new, matching, experience, again)
+    edits = with_headings(_edits(old, new, matching, experience, again), old, new)
+    edits = with_redrawn_sections(edits, new, experience)
     real = [edit for edit in edits if edit.noise is None]
-    moved = not real and _moved(old.text, new)
-    shuffled = moved and again is not None and _moved(again.text, new)
+    redrawn = {edit.heading for edit in edits if edit.noise in _REDRAWN and edit.heading}
+    moved = not real and _moved(old.text, new, experience, redrawn)
+    shuffled = moved and again is not None and _moved(again.text, new, experience, redrawn)
     if real:
         words = sum(words_of(edit) for edit in real)
         verdict, score = Matter.MEANINGFUL, 0.5 + 0.5 * (1 - math.exp(-words / 20))
@@ -128,21 +133,28 @@ def _is_doubtful(ruling: Ruling, one: Line | None, other: Line | None, experienc
     return ruling is NoiseKind.COPY
 
 
-def _moved(other: str, new: JudgedDocument) -> bool:
-    """Return whether lines other than the links of a menu have another order now, as in a table or a ranking."""
+def _moved(other: str, new: JudgedDocument, experience: Experience, redrawn: set[str]) -> bool:
+    """Return whether lines other than the links of a menu have another order now, as in a table or a ranking.
+
+    The lines of sections that are drawn anew all the time do not count.
+    """
     before, after = other.split("\n"), new.text.split("\n")
     if moved := _out_of_order(before, after):
-        return any(
-            block.text in moved
-            and not (block.region in NOISE_OF_REGION and (block.linked or block.region is Region.CONSENT))
-            for block in new.blocks()
-        )
+        blocks = new.blocks()
+        places = [at for at, text in enumerate(blocks.lines) if text in moved and _has_a_place(blocks[at])]
+        headings = {blocks.heading_above(at) for at in places}
+        return any(heading not in redrawn and not is_redrawn(heading, experience) for heading in headings)
     # lines that occur several times may have changed places, as the states of things in a table do
     swapped = before != after and len(before) == len(after) and sorted(before) == sorted(after)
     return swapped and any(
         block.text != text and block.region not in NOISE_OF_REGION and not block.linked
         for text, block in zip(before, new.blocks(), strict=False)
     )
+
+
+def _has_a_place(block: Block) -> bool:
+    """Return whether the place of a block among others means something."""
+    return not (block.region in NOISE_OF_REGION and (block.linked or block.region is Region.CONSENT))
 
 
 def first_moved(old: str, new: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from driftline.detection.diff.lines import Line, key_of
@@ -12,12 +14,15 @@ from driftline.detection.noise.volatile import names_money, names_stock
 from driftline.model.change import Matter, NoiseKind
 
 if TYPE_CHECKING:
-    from driftline.detection.noise.edits import Experience, Judgement, LineEdit, Ruling
+    from collections.abc import Sequence
+
+    from driftline.detection.noise.edits import Experience, JudgedDocument, Judgement, LineEdit, Ruling
     from driftline.noise_memory import Memory
 
 _LETTER = re.compile(r"[^\W\d_]")
 _MOST_KEYS = 200  # by which the feedback on one change is remembered
 _PROVED = 4  # checks
+_SEVERAL = 2  # lines
 _SHORT = 100  # characters
 _FEW_WORDS = 4
 _SENTENCE, _SAME = 6, 0.6  # words, and the share of them
@@ -37,6 +42,7 @@ def learn(memory: Memory, judgement: Judgement, check: int, at: float) -> list[b
     # what a second fetch undid may be a change that not all servers have yet: it must still be reported once they do
     edits = [edit for edit in learned if edit.noise is not NoiseKind.EVERY_FETCH]
     lines = [line for edit in edits for line in (edit.old, edit.new) if line]
+    memory.note({_section_key(heading) for heading in _redrawn(learned, memory)}, check, at)
     memory.note({_own_keys(line)[1] for line in lines}, check, at)
     # of a line in which only numbers differ, the words are enough: other words in its place matter
     places = {_place(line) for edit in edits for line in (edit.old, edit.new) if line and _is_of_place(edit, line)}
@@ -47,20 +53,98 @@ def feedback_keys(judgement: Judgement, matter: Matter) -> tuple[set[bytes], set
     """Return the keys by which feedback on a change is remembered, for its page and for its host.
 
     If the change matters, the feedback is about the edits taken for noise so far, otherwise about the others. Where
-    only numbers differ, it holds for these words with any numbers; otherwise also for the place, but on this page only:
-    on another, the same place may hold anything. Of a page that was rewritten, the first edits are enough.
+    only numbers differ, it holds for these words with any numbers; otherwise also for the place, and for the section if
+    several of its lines were exchanged and nothing else. Places and sections count on this page only, and so do a few
+    words: on another, they may be about anything. Of a page that was rewritten, the first edits are enough.
     """
     meant = [edit for edit in judgement.edits if (edit.noise is not None) == (matter is Matter.MEANINGFUL)]
+    meant = meant or list(judgement.edits)
     page: set[bytes] = set()
     host: set[bytes] = set()
-    for edit in meant or judgement.edits:
+    sections = _sections(meant)
+    if matter is Matter.NOISE and len(sections) == 1 and min(_counts(meant)) >= _SEVERAL:
+        page |= {_section_key(heading) for heading, among in sections.items() if len(among) == len(meant)}
+    for edit in meant:
         lines = [line for line in (edit.old, edit.new) if line]
-        host |= {key for line in lines for key in _own_keys(line)}
+        page |= {key for line in lines for key in _own_keys(line)}
         if not same_words(edit):
             page |= {line.place for line in lines if line.place}
-        if len(page) + len(host) > _MOST_KEYS:
+        # a few words with another number may be about anything on another page, such as a price
+        host |= {_own_keys(line)[1] for line in lines}
+        host |= {_own_keys(line)[0] for line in lines if _is_telling(line)}
+        if len(page | host) > _MOST_KEYS:
             break
     return page | host, host
+
+
+def with_redrawn_sections(
+    edits: Sequence[LineEdit], new: JudgedDocument, experience: Experience
+) -> list[LineEdit]:  # fmt: skip
+    """Return the edits, those of a section that is drawn anew at every fetch explained by that.
+
+    Such a section, as 'Others also bought', shows some of a set of things, and shows them again later. As long as it
+    shows as many as before, what it shows is noise.
+    """
+    first = new.blocks().headings()[:1]
+    muted: dict[str, NoiseKind] = {}
+    for heading, among in _sections(edits).items():
+        if heading in first or all(edit.noise is not None for edit in among):
+            continue
+        added, removed = _counts(among)
+        if any(edit.noise is NoiseKind.EVERY_FETCH and edit.new for edit in among) and added == removed:
+            muted[heading] = NoiseKind.EVERY_FETCH
+        elif experience.page.pinned(_section_key(heading)) is Matter.NOISE:
+            muted[heading] = NoiseKind.USER
+        elif added == removed and is_redrawn(heading, experience):
+            muted[heading] = NoiseKind.EVERY_CHECK
+    return [
+        replace(edit, noise=muted[edit.heading]) if edit.noise is None and edit.heading in muted else edit
+        for edit in edits
+    ]
+
+
+def is_redrawn(heading: str, experience: Experience) -> bool:
+    """Return whether the section under this heading was drawn anew several times lately."""
+    return bool(heading) and experience.page.comes_and_goes(_section_key(heading), experience.check, experience.at)
+
+
+def _sections(edits: Sequence[LineEdit]) -> dict[str, list[LineEdit]]:
+    """Return the edits by the heading above them, without those above the first heading."""
+    found: dict[str, list[LineEdit]] = defaultdict(list)
+    for edit in edits:
+        if edit.heading:
+            found[edit.heading].append(edit)
+    return found
+
+
+def _counts(among: Sequence[LineEdit]) -> tuple[int, int]:
+    """Return how many lines some edits add, and how many they remove."""
+    return sum(edit.new is not None for edit in among), sum(edit.old is not None for edit in among)
+
+
+def _redrawn(edits: Sequence[LineEdit], memory: Memory) -> list[str]:
+    """Return the headings of sections in which several lines were exchanged, one of which was there before.
+
+    That a news list has other entries is news: they do not come back.
+    """
+    return [
+        heading
+        for heading, among in _sections(edits).items()
+        if min(_counts(among)) >= _SEVERAL
+        and (
+            any(edit.noise is NoiseKind.EVERY_FETCH for edit in among)
+            or any(edit.new is not None and memory.times(_own_keys(edit.new)[1]) for edit in among)
+        )
+    ]
+
+
+def _section_key(heading: str) -> bytes:
+    return key_of("section", heading)
+
+
+def _is_telling(line: Line) -> bool:
+    """Return whether the words of a line say what its numbers are, on any page of a host."""
+    return len(line.masked.split()) >= _FEW_WORDS and not names_money(line.text)
 
 
 def rule_by_feedback(one: Line | None, other: Line | None, experience: Experience) -> Ruling:
@@ -69,7 +153,9 @@ def rule_by_feedback(one: Line | None, other: Line | None, experience: Experienc
         return NotNoise.UNDECIDED
     for line in (other, one):
         for key in (*_own_keys(line)[::-1], line.place) if line else ():
-            matter = experience.page.pinned(key) or experience.host.pinned(key)
+            # what a line became on another page of the host says nothing about what it became here
+            of_host = experience.host.pinned(key) if line is other or other is None else None
+            matter = experience.page.pinned(key) or of_host
             if matter is not None:
                 return NotNoise.MATTERS if matter is Matter.MEANINGFUL else NoiseKind.USER
     return NotNoise.UNDECIDED

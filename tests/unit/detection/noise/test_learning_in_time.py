@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import pytest
 from driftline.detection.extract.document import Extraction
 from driftline.detection.noise.edits import Experience, JudgedDocument, ReadOnce
 from driftline.detection.noise.judge import judge
-from driftline.detection.noise.learning import learn
+from driftline.detection.noise.learning import feedback_keys, learn
 from driftline.model.change import Matter
 from driftline.noise_memory import Memory
 
@@ -35,10 +36,9 @@ def verdicts(pages: Sequence[str], every: float = HOUR) -> list[Matter]:
 
 
 def read(markup: str, at: float) -> JudgedDocument:
-    def reading() -> Extraction:
-        return Extraction(f"<title>Page</title><main>{FILLER}{markup}</main>".encode(), "text/html; charset=utf-8")
-
-    return JudgedDocument(text=reading().text(), title="Page", at=at, blocks=ReadOnce(lambda: reading().blocks()))
+    body = f"<title>Page</title><main>{FILLER}{markup}</main>".encode()
+    blocks = Extraction(body, "text/html; charset=utf-8").blocks()
+    return JudgedDocument(text="\n".join(blocks.lines), title="Page", at=at, blocks=ReadOnce(lambda: blocks, blocks))
 
 
 def test_a_number_that_stands_alone_is_learned_by_what_stands_above_it() -> None:
@@ -87,3 +87,65 @@ def test_prose_with_a_word_about_stock_is_learned_like_any_other() -> None:
     assert verdicts([variants[number % 2] for number in range(9)])[-1] is MUTED
     states = ["<p>In stock</p>", "<p>Sold out</p>"]
     assert verdicts([states[number % 2] for number in range(9)])[-1] is REPORTED
+
+
+POOL = ("Blue lamp", "Red lamp", "Oak desk", "Pine shelf", "Wool rug", "Brass hook", "Tall mirror")
+
+
+def box(chance: random.Random) -> str:
+    """Return a section that shows three things of seven, with their prices."""
+    drawn = chance.sample(POOL, 3)
+    things = "".join(f"<p>{name}</p><p>{10 + POOL.index(name)} €</p>" for name in drawn)
+    return f"<h1>Green chair</h1><p>In stock</p><h2>Others also bought</h2>{things}<h2>Reviews</h2><p>None yet</p>"
+
+
+def test_a_section_that_is_drawn_anew_at_every_fetch_is_noise_and_nothing_beside_it_is() -> None:
+    chance = random.Random(5)
+    memory, shown = Memory(), box(chance)
+    found: list[Matter] = []
+    for check in range(2, 12):
+        again, old, shown = box(chance), shown, box(chance)
+        now = Experience(page=memory, check=check, at=check * HOUR, again=read(again, 0.0).text)
+        judgement = judge(read(old, (check - 1) * HOUR), read(shown, check * HOUR), now)
+        learn(memory, judgement, check, check * HOUR)
+        found.append(judgement.verdict)
+    assert found.count(REPORTED) <= 1
+    for other in (
+        shown.replace("In stock", "Sold out"), shown.replace("None yet", "It broke after a week of use"),
+        shown.replace("<h2>Reviews", "<p>Green cushion to go with it</p><h2>Reviews"),
+    ):  # fmt: skip
+        now = Experience(page=memory, check=12, at=12 * HOUR, again=read(other, 0.0).text)
+        assert judge(read(shown, 11 * HOUR), read(other, 12 * HOUR), now).verdict is REPORTED
+
+
+def test_one_feedback_on_a_section_that_is_drawn_anew_is_enough() -> None:
+    chance = random.Random(6)
+    shown = [box(chance) for _ in range(8)]
+    memory = Memory()
+    for number, (old, new) in enumerate(pairwise(shown)):
+        judgement = judge(read(old, 0.0), read(new, 14 * DAY), Experience(page=memory, check=number, at=14 * DAY))
+        assert (judgement.verdict is REPORTED) is (number == 0)
+        if not number:
+            memory.pin(feedback_keys(judgement, Matter.NOISE)[0], Matter.NOISE)
+
+
+def test_feedback_on_a_price_does_not_hold_for_other_pages_of_the_host() -> None:
+    old, new, other = (read(f"<p>Price: {price}</p>", 0.0) for price in ("5 €", "7 €", "39.99 €"))
+    page_keys, host_keys = feedback_keys(judge(old, new), Matter.NOISE)
+    page, host = Memory(), Memory()
+    page.pin(page_keys, Matter.NOISE)
+    host.pin(host_keys, Matter.NOISE)
+    assert judge(new, other, Experience(page=page, host=host, check=3, at=HOUR)).verdict is MUTED
+    assert judge(new, other, Experience(host=host, check=3, at=HOUR)).verdict is REPORTED
+
+
+def test_a_list_of_news_is_reported_however_often_it_has_other_entries() -> None:
+    titles = [f"{who} {what}" for who in ("The mayor", "A baker", "The team") for what in (
+        "opens a new school", "wins the long race", "sells the old house", "plants many trees")]  # fmt: skip
+    pages = [
+        "<h2>Latest news</h2>"
+        + "".join(f"<p>{title}</p>" for title in titles[at : at + 4])
+        + "<h2>Contact</h2><p>Us</p>"
+        for at in range(0, 9, 2)
+    ]
+    assert set(verdicts(pages)) == {REPORTED}
