@@ -64,7 +64,7 @@ def _remember(watch_list: Driftline, change: str, matter: Matter, *, as_json: bo
         print_json({"change": change, "url": url, "verdict": matter})
         return
     will = "no longer be reported" if matter is Matter.NOISE else "be reported"
-    say(clean(f"Changes like {change} will {will}, on {url} and with the same words elsewhere on its host."))
+    say(clean(f"Changes like {change} will {will}, on {url}, and for the same lines elsewhere on its host."))
 
 
 def _forget(watch_list: Driftline, change: str, *, as_json: bool) -> None:

@@ -133,6 +133,8 @@ _PARTS_OF_MAIN = {Region.HEADER, Region.FOOTER, Region.ASIDE}
 _SIGNS = {region: chr(0xFDD8 + number) for number, region in enumerate(Region)}  # noncharacters, as above
 _REGIONS = {sign: region for region, sign in _SIGNS.items()}
 _SPACES = "\t\xa0\r\f"
+_CONTENT = (Region.BODY, Region.MAIN)
+_SEVERAL_LINKS = 10
 _TOO_MUCH = 0.3  # of the characters outside links: a region with more of them is content
 _OUTSIDE = 0.2  # of the characters of a block: with fewer of them outside links, it is a link
 
@@ -208,6 +210,13 @@ class Blocks:
     def has_main(self) -> bool:
         """Return whether the document marks its main content."""
         return any(span.region is Region.MAIN for span in self._spans)
+
+    @cached_property
+    def is_list_of_links(self) -> bool:
+        """Return whether most of what stands outside menus and the like is links, as in a list of people or entries."""
+        content = [(at, len(self.lines[at])) for at, span in enumerate(self._spans) if span.region in _CONTENT]
+        linked = [size for at, size in content if at in self._linked]
+        return len(linked) >= _SEVERAL_LINKS and 2 * sum(linked) >= sum(size for _, size in content)
 
     def heading_above(self, at: int) -> str:
         """Return the nearest heading above a line, which may be a heading itself; empty if there is none."""

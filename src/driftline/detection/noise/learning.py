@@ -69,9 +69,9 @@ def feedback_keys(judgement: Judgement, matter: Matter) -> tuple[set[bytes], set
         page |= {key for line in lines for key in _own_keys(line)}
         if not same_words(edit):
             page |= {line.place for line in lines if line.place}
-        # a few words with another number may be about anything on another page, such as a price
+        # a few words with another number may be about anything on another page, such as a price: too little to mute it
         host |= {_own_keys(line)[1] for line in lines}
-        host |= {_own_keys(line)[0] for line in lines if _is_telling(line)}
+        host |= {_own_keys(line)[0] for line in lines if matter is Matter.MEANINGFUL or _is_telling(line)}
         if len(page | host) > _MOST_KEYS:
             break
     return page | host, host

@@ -134,6 +134,8 @@ def _link_noise(block: Block, read: JudgedDocument) -> NoiseKind | None:
     """Return LINKS for a link outside of the main content."""
     if not block.linked or block.region is Region.MAIN:
         return None
+    if block.region is Region.BODY and not read.blocks().has_main and read.blocks().is_list_of_links:
+        return None  # where a page consists of links, they are its content
     is_headline = _FEW_WORDS <= len(block.text.split()) <= _MANY_WORDS
     return None if is_headline and not read.blocks().has_main else NoiseKind.LINKS
 

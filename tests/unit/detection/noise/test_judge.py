@@ -241,6 +241,15 @@ def test_a_price_aside_of_the_content_advertises_something_else() -> None:
     assert judged(f"<main>{old}", f"<main>{new}").verdict is Matter.MEANINGFUL
 
 
+def test_where_a_page_consists_of_links_they_are_its_content() -> None:
+    names = ["Ann", "Bea", "Cora", "Dan", "Eve", "Fay", "Gus", "Hal", "Ida", "Jo", "Kim"]
+    people = [f"<li><a href=/{name}>{name} Smith</a>" for name in names]
+    old, new = "".join(people), "".join(people).replace("Dan Smith", "Dan Jones")
+    assert judged(old, new, around="").verdict is Matter.MEANINGFUL
+    assert judged(old, new, around=FILLER * 3).verdict is Matter.NOISE
+    assert judged(f"<nav>{old}</nav>", f"<nav>{new}</nav>").verdict is Matter.NOISE
+
+
 def test_one_edit_that_matters_is_enough() -> None:
     judgement = judged("<p>© 2025</p><p>Fees are due.</p>", "<p>© 2026</p><p>Fees are waived for all members.</p>")
     assert judgement.verdict is Matter.MEANINGFUL
