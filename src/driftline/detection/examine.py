@@ -23,7 +23,15 @@ from driftline.detection.extract.regions import Blocks
 from driftline.detection.headline import cut, headline_of, reordered
 from driftline.detection.jobs import Finding, Job
 from driftline.detection.messages import ACCEPTED, AWAITED, NOT_AWAITED, OUT_OF_MEMORY, REFILTERED, REREAD, own_failure
-from driftline.detection.noise.edits import Experience, JudgedDocument, Judgement, ReadOnce, found_edits, line_of
+from driftline.detection.noise.edits import (
+    Experience,
+    Headings,
+    JudgedDocument,
+    Judgement,
+    ReadOnce,
+    found_edits,
+    line_of,
+)
 from driftline.detection.noise.judge import first_moved, judge
 from driftline.detection.noise.judge_annotations import judge_all
 from driftline.detection.noise.learning import learn
@@ -44,6 +52,9 @@ if TYPE_CHECKING:
 _MOST_OF_NOISE, _LEAST_OF_MEANINGFUL = 0.4, 0.5  # scores
 _FEED = re.compile(rb"<(?:rss|feed|rdf:rdf)[\s>]", re.IGNORECASE)
 _HEAD = 2_000  # bytes in which the root of a feed is found
+_CELL = re.compile(rb"<t[dh]\b[^<]*(?:<(?!/?t[dhr])[^<]*)*\Z", re.IGNORECASE)
+_NEAR = 300  # bytes before a text in which the tag of its cell is found
+_TRIED = 5  # edits
 
 
 def examine(job: Job) -> Finding:
@@ -215,7 +226,10 @@ def weigh(
             except UnreadableBody:
                 return Blocks(side.text.split("\n"))  # it has nothing of what is selected now
 
-        return JudgedDocument(text=side.text, title=title, at=side.at, blocks=ReadOnce(parsed, side.blocks))
+        return JudgedDocument(
+            text=side.text, title=title, at=side.at, blocks=ReadOnce(parsed, side.blocks),
+            headings=Headings(side.body, side.text),
+        )  # fmt: skip
 
     sides = read(old), read(new)
     judgement = judge_all(*sides, experience or Experience()) if counts_also(filters) else judge(*sides, experience)
@@ -234,11 +248,16 @@ def _headline(
     if not real:
         return reordered(first_moved(old.text, new.text))
 
-    def cells() -> list[ChangedCell]:
-        if feed or b"<table" not in new.body:
+    def cells(texts: Sequence[str]) -> list[ChangedCell]:
+        if feed or b"<table" not in new.body or not any(map(is_in_cell, texts[:_TRIED])):
             return []
         before, after = (decode_text(side.body, content_type)[0] for side in (old, new))
         return changed_cells(before, after)
+
+    def is_in_cell(text: str) -> bool:
+        # to parse two documents for their tables takes as long as all the rest
+        at = new.body.find(f">{text}<".encode())
+        return at >= 0 and _CELL.search(new.body, max(0, at - _NEAR), at + 1) is not None
 
     feed = _FEED.search(new.body, 0, _HEAD) is not None
     return headline_of(judgement.edits, *sides, feed=feed, cells=cells)

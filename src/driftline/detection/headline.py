@@ -31,6 +31,7 @@ _ROOM_FOR_REST = 16  # characters for '(and 1,234 more)'
 _FEW_WORDS, _MANY_WORDS = 4, 6
 _LONG_LINE = 60  # characters: in a longer line, the heading above says better where a few words changed
 _MOST_LINES = 3  # of an entry
+_MOST_EDITS = 40  # that are worded: the others are only counted
 _AROUND = 3  # words
 _NUMBER = re.compile(r"\d")
 _UNNAMED = re.compile(r"(?:row|column) \d+")
@@ -62,23 +63,24 @@ class _Item:
 
 def headline_of(
     edits: Sequence[LineEdit], old: JudgedDocument, new: JudgedDocument, *, feed: bool = False,
-    cells: Callable[[], Sequence[ChangedCell]] = lambda: (),
+    cells: Callable[[Sequence[str]], Sequence[ChangedCell]] = lambda _: (),
 ) -> str:  # fmt: skip
     """Return the headline of a change with these edits; empty if none of them matters.
 
-    `cells` returns the table cells that changed, and is called only if one of them may be among the edits.
+    `cells` returns the table cells that changed, given texts of which one may be a cell.
     """
     real = [edit for edit in edits if edit.noise is None]
     if not real:
         return ""
-    real = _replacements(real)
+    left = max(0, len(real) - _MOST_EDITS)
+    real = _replacements(real[:_MOST_EDITS])
     writer = _Writer(old, new, feed, _cell_labels(real, cells))
     items = [writer.rewritten(edit.old, edit.new, edit) for edit in real if edit.old and edit.new]
     items += writer.added([*(edit.new for edit in real if edit.new and not edit.old), *_links_of_entries(real, edits)])
     items += writer.removed([edit.old for edit in real if edit.old and not edit.new])
     items.sort(key=lambda item: item.rank)
     distinct = list(dict.fromkeys(item.text for item in items))
-    return _counted(distinct[0], len(distinct) - 1)
+    return _counted(distinct[0], len(distinct) - 1 + left)
 
 
 def _replacements(real: Sequence[LineEdit]) -> list[LineEdit]:
@@ -107,10 +109,11 @@ def reordered(line: str) -> str:
     return f"In another order: {cut(line, _LONGEST_ENTRY)}"
 
 
-def _cell_labels(real: Sequence[LineEdit], cells: Callable[[], Sequence[ChangedCell]]) -> dict[tuple[str, str], str]:
-    if not any(edit.old and edit.new and len(edit.new.text) <= _LONG_LINE for edit in real):
-        return {}
-    return {(cell.old, cell.new): _name_of(cell) for cell in cells()}
+def _cell_labels(
+    real: Sequence[LineEdit], cells: Callable[[Sequence[str]], Sequence[ChangedCell]]
+) -> dict[tuple[str, str], str]:  # fmt: skip
+    short = [edit.new.text for edit in real if edit.old and edit.new and len(edit.new.text) <= _LONG_LINE]
+    return {(cell.old, cell.new): _name_of(cell) for cell in cells(short)} if short else {}
 
 
 def _name_of(cell: ChangedCell) -> str:
@@ -191,7 +194,7 @@ class _Writer:
 
     def _label_of_heading(self, line: Line) -> str:
         """Return the heading above a line, unless the title of the page says the same."""
-        heading = _heading(line, self._new)
+        heading = self._new.headings.above(line.at)
         folded = heading.casefold()
         return "" if not folded or folded in self._title or self._title in folded else heading
 
@@ -240,7 +243,7 @@ class _Writer:
         found: list[list[Line]] = []
         for line in sorted(lines, key=lambda line: line.at):
             known = blocks is not None and line.at < len(blocks)
-            begins = blocks is not None and known and (blocks.is_heading(line.at) or blocks[line.at].linked)
+            begins = read.headings.includes(line.at) or (blocks is not None and known and blocks[line.at].linked)
             last = found[-1] if found else None
             follows = last is not None and line.at == last[-1].at + 1
             short = len(line.folded.split()) <= _FEW_WORDS
@@ -303,11 +306,6 @@ def _counted(first: str, more: int) -> str:
     if not more:
         return cut(first, LONGEST)
     return f"{cut(first, LONGEST - _ROOM_FOR_REST)} (and {more:,} more)"
-
-
-def _heading(line: Line | None, read: JudgedDocument) -> str:
-    blocks = read.blocks.known
-    return "" if line is None or blocks is None or line.at >= len(blocks) else blocks.heading_above(line.at)
 
 
 def cut(text: str, most: int = LONGEST) -> str:

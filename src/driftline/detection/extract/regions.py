@@ -7,9 +7,9 @@ inserted before and after such elements, so that the regions can be read from th
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections import defaultdict
 from functools import cached_property
+from html import unescape
 from typing import TYPE_CHECKING
 
 from selectolax.lexbor import LexborHTMLParser
@@ -28,7 +28,6 @@ _BY_TAG: dict[str, Region] = {
     "aside": Region.ASIDE, "dialog": Region.DIALOG, "form": Region.FORM, "select": Region.FORM, "main": Region.MAIN,
     "article": Region.MAIN, "h1": Region.BODY,
 }  # fmt: skip
-_HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 _BY_CLASS = {"p", "table"}
 _BY_ID_TOO = {"div", "section", "ul"}
 #: tags of elements that may be a region without a role
@@ -106,10 +105,20 @@ _MOST_NAMES = 20_000
 _LONGEST_NAME = 500  # characters: longer ones are not cached, so that a hostile page cannot fill the memory
 
 
+_HEADING = re.compile(rb"<h[1-6]\b[^>]*>(.{1,600}?)</h[1-6]", re.IGNORECASE | re.DOTALL)
+_TAGS = re.compile(rb"<[^>]*>")
+
+
+def headings_of(body: bytes) -> set[str]:
+    """Return the texts of the headings of a document, found without parsing it: they are wanted for few documents."""
+    found = {_TAGS.sub(b"", heading).decode("utf-8", "replace") for heading in _HEADING.findall(body)}
+    return {text for heading in found if (text := " ".join(unescape(heading).split()))}
+
+
 BREAK = "\x00"  # between two runs of text; no document can contain it: the parser replaces it
 # noncharacters of Unicode, which no text may contain
-_OPEN, _CLOSE, _LINK, _LINK_END, _HEADING = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3", "\ufdd6"
-MARKS = _OPEN + _CLOSE + _LINK + _LINK_END + _HEADING
+_OPEN, _CLOSE, _LINK, _LINK_END = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3"
+MARKS = _OPEN + _CLOSE + _LINK + _LINK_END
 NOTE, NOTE_END = "\ufdd4", "\ufdd5"  # around notes (see `annotations`)
 _NOTES = re.compile(f"{NOTE}([^{NOTE}{NOTE_END}]*){NOTE_END}")
 
@@ -126,7 +135,7 @@ def _by_number(tags: Iterable[str]) -> dict[int, str]:
     return {node.tag_id: node.tag or "" for node in LexborHTMLParser(markup).css("body *")}
 
 
-_INLINE_IDS, _MARKED_TAG_IDS = _by_number(INLINE), _by_number(REGION_TAGS | _HEADINGS)
+_INLINE_IDS, _REGION_TAG_IDS = _by_number(INLINE), _by_number(REGION_TAGS)
 (_LINK_ID,) = _by_number(["a"])
 # header, footer and asides of an article belong to its content; what changes there all the time is learned
 _PARTS_OF_MAIN = {Region.HEADER, Region.FOOTER, Region.ASIDE}
@@ -158,8 +167,8 @@ def set_marks(tree: LexborHTMLParser) -> list[LexborNode]:
             if number == _LINK_ID:
                 node.insert_before(_LINK)
                 node.insert_after(_LINK_END)
-        elif number in _MARKED_TAG_IDS:
-            _mark(node, _MARKED_TAG_IDS[number])
+        elif number in _REGION_TAG_IDS:
+            _mark(node, _REGION_TAG_IDS[number])
     for node in tree.css("[role]"):
         tag = node.tag or ""
         if tag not in _INLINE and tag not in REGION_TAGS:
@@ -168,11 +177,6 @@ def set_marks(tree: LexborHTMLParser) -> list[LexborNode]:
 
 
 def _mark(node: LexborNode, tag: str) -> None:
-    if tag in _HEADINGS:
-        if node.first_child is not None:
-            node.insert_before(_HEADING)
-        if tag not in _BY_TAG:
-            return
     region = region_of_element(tag, node.attributes)
     if region is not None:
         node.insert_before(_OPEN + _SIGNS[region])
@@ -196,12 +200,10 @@ class Blocks:
 
     def __init__(
         self, lines: list[str], spans: list[_Span] | None = None, linked: AbstractSet[int] = frozenset(),
-        headings: Sequence[int] = (),
     ) -> None:  # fmt: skip
         self.lines = lines
         self._spans = [_Span(None, None)] * len(lines) if spans is None else spans
         self._linked = linked
-        self._headings = headings  # in ascending order
 
     def __repr__(self) -> str:
         return f"<Blocks lines={len(self.lines)} linked={len(self._linked)}>"
@@ -218,20 +220,6 @@ class Blocks:
         linked = [size for at, size in content if at in self._linked]
         return len(linked) >= _SEVERAL_LINKS and 2 * sum(linked) >= sum(size for _, size in content)
 
-    def heading_above(self, at: int) -> str:
-        """Return the nearest heading above a line, which may be a heading itself; empty if there is none."""
-        before = bisect_left(self._headings, at)
-        return self.lines[self._headings[before - 1]] if before else ""
-
-    def headings(self) -> list[str]:
-        """Return the headings of the document, in order."""
-        return [self.lines[at] for at in self._headings]
-
-    def is_heading(self, at: int) -> bool:
-        """Return whether a line is a heading."""
-        found = bisect_left(self._headings, at)
-        return found < len(self._headings) and self._headings[found] == at
-
     def __getitem__(self, at: int) -> Block:
         return Block(self.lines[at], self._spans[at].region, at in self._linked)
 
@@ -245,30 +233,15 @@ class Blocks:
         """Return the blocks with lines of no region before them."""
         if not lines:
             return self
-        first, more = Blocks(list(lines)), len(lines)
-        linked, headings = {more + at for at in self._linked}, [more + at for at in self._headings]
-        return Blocks(first.lines + self.lines, first._spans + self._spans, linked, headings)
+        first = Blocks(list(lines))
+        return Blocks(first.lines + self.lines, first._spans + self._spans, {len(lines) + at for at in self._linked})
 
     def without(self, unwanted: Callable[[str], bool]) -> Blocks:
         """Return the blocks without unwanted lines."""
-        return self._only([at for at, line in enumerate(self.lines) if not unwanted(line)])
-
-    def _only(self, kept: Sequence[int]) -> Blocks:
-        """Return the blocks of these indexes."""
-        lines, spans, linked, headings = self.lines, self._spans, self._linked, {*self._headings}
+        kept = [at for at, line in enumerate(self.lines) if not unwanted(line)]
+        lines, spans, linked = self.lines, self._spans, self._linked
         still_linked = {number for number, at in enumerate(kept) if at in linked}
-        still_headings = [number for number, at in enumerate(kept) if at in headings] if headings else ()
-        return Blocks([lines[at] for at in kept], [spans[at] for at in kept], still_linked, still_headings)
-
-    def without_heading_marks(self) -> Blocks:
-        """Return the blocks without marks, which end a line or are one, and the lines after them as headings."""
-        lines = self.lines
-        marked = [at for at, line in enumerate(lines) if line.endswith(_HEADING)]
-        headings = {at + 1 for at in marked}
-        for at in marked:
-            lines[at] = lines[at].rstrip(_HEADING + " ")
-        self._headings = sorted(at for at in headings if at < len(lines) and lines[at])
-        return self._only([at for at, line in enumerate(lines) if line])
+        return Blocks([lines[at] for at in kept], [spans[at] for at in kept], still_linked)
 
 
 def read_marks(text: str, *, noted: bool = False) -> Blocks:
@@ -306,8 +279,7 @@ def read_marks(text: str, *, noted: bool = False) -> Blocks:
                 span.letters += len(part) - part.count(BREAK)
             where += [span] * (len(lines) - len(where))
     _decide_regions(spans)
-    blocks = Blocks(lines, where, linked)
-    return blocks.without_heading_marks() if _HEADING in text else blocks
+    return Blocks(lines, where, linked)
 
 
 def _read_links(part: str, in_link: bool, noted: bool, lines: list[str], linked: set[int]) -> tuple[bool, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from driftline.detection.diff.lines import Line, key_of
 from driftline.detection.extract.annotations import note_of
+from driftline.detection.extract.regions import headings_of
 from driftline.detection.messages import excerpts, only_noise
 from driftline.detection.noise.volatile import names_money, names_stock
 from driftline.model.change import ChangeKind, Edit, Matter, NoiseKind, Region
@@ -94,6 +96,52 @@ class Judgement:
         return self.verdict is Matter.NOISE and differs
 
 
+class Headings:
+    """The headings of a document and the lines that they are, found when they are first needed."""
+
+    __slots__ = ("_body", "_found", "_lines", "_text")
+
+    def __init__(self, body: bytes, text: str) -> None:
+        self._body = body
+        self._text = text
+        self._lines: list[str] = []
+        self._found: list[int] | None = None
+
+    def of_text(self, text: str) -> Headings:
+        """Return the headings of the same document in another text of it."""
+        return Headings(self._body, text)
+
+    def _places(self) -> list[int]:
+        if self._found is None:
+            texts = headings_of(self._body)
+            self._lines = self._text.split("\n") if texts else []
+            self._found = [at for at, line in enumerate(self._lines) if line in texts]
+        return self._found
+
+    def above(self, at: int) -> str:
+        """Return the nearest heading above a line, which may be a heading itself; empty if there is none."""
+        places = self._places()
+        before = bisect_left(places, at)
+        return self._lines[places[before - 1]] if before else ""
+
+    def includes(self, at: int) -> bool:
+        """Return whether a line is a heading."""
+        places = self._places()
+        found = bisect_left(places, at)
+        return found < len(places) and places[found] == at
+
+    @property
+    def first(self) -> str:
+        """The first heading; empty if there is none."""
+        places = self._places()
+        return self._lines[places[0]] if places else ""
+
+    @property
+    def texts(self) -> set[str]:
+        """The texts of all headings."""
+        return {self._lines[at] for at in self._places()}
+
+
 class ReadOnce:
     """The blocks of a document, read when they are first needed unless they are `known`, and then kept."""
 
@@ -120,6 +168,7 @@ class JudgedDocument:
     title: str
     at: float
     blocks: ReadOnce
+    headings: Headings = field(default_factory=lambda: Headings(b"", ""))
 
     def block_of(self, line: Line | None) -> Block | None:
         """Return the block of a line; None if the document is extracted in another way by now."""
@@ -176,10 +225,9 @@ def kind_of(edits: Sequence[LineEdit]) -> ChangeKind:
 
 
 def with_headings(edits: Sequence[LineEdit], old: JudgedDocument, new: JudgedDocument) -> list[LineEdit]:
-    """Return the edits with the nearest heading above each, as far as the new document has it."""
-    blocks = new.blocks.known
-    headings = {*blocks.headings()} if blocks is not None else set[str]()
-    if blocks is None or not headings:
+    """Return the edits with the nearest heading above each, as far as the new document has it; none if all is noise."""
+    headings = new.headings.texts if any(edit.noise is None for edit in edits) else set[str]()
+    if not headings:
         return list(edits)
     above: list[str] = []
     if any(edit.new is None for edit in edits):
@@ -188,7 +236,7 @@ def with_headings(edits: Sequence[LineEdit], old: JudgedDocument, new: JudgedDoc
             above.append(heading)
             heading = text if text in headings else heading
     return [
-        replace(edit, heading=blocks.heading_above(edit.new.at) if edit.new else above[line_of(edit).at])
+        replace(edit, heading=new.headings.above(edit.new.at) if edit.new else above[line_of(edit).at])
         for edit in edits
     ]
 

@@ -142,7 +142,7 @@ def _moved(other: str, new: JudgedDocument, experience: Experience, redrawn: set
     if moved := _out_of_order(before, after):
         blocks = new.blocks()
         places = [at for at, text in enumerate(blocks.lines) if text in moved and _has_a_place(blocks[at])]
-        headings = {blocks.heading_above(at) for at in places}
+        headings = {new.headings.above(at) for at in places}
         return any(heading not in redrawn and not is_redrawn(heading, experience) for heading in headings)
     # lines that occur several times may have changed places, as the states of things in a table do
     swapped = before != after and len(before) == len(after) and sorted(before) == sorted(after)

@@ -64,7 +64,9 @@ def judge_all(old: JudgedDocument, new: JudgedDocument, experience: Experience) 
 
 
 def _text_of(read: JudgedDocument) -> JudgedDocument:
-    return replace(read, text=without_notes(read.text), blocks=ReadOnce(lambda: read.blocks().without(is_note)))
+    text = without_notes(read.text)
+    headings = read.headings.of_text(text)
+    return replace(read, text=text, blocks=ReadOnce(lambda: read.blocks().without(is_note)), headings=headings)
 
 
 def _edits(old: JudgedDocument, new: JudgedDocument, experience: Experience) -> list[LineEdit]:

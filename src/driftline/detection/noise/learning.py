@@ -85,10 +85,9 @@ def with_redrawn_sections(
     Such a section, as 'Others also bought', shows some of a set of things, and shows them again later. As long as it
     shows as many as before, what it shows is noise.
     """
-    first = new.blocks().headings()[:1]
     muted: dict[str, NoiseKind] = {}
     for heading, among in _sections(edits).items():
-        if heading in first or all(edit.noise is not None for edit in among):
+        if heading == new.headings.first or all(edit.noise is not None for edit in among):
             continue
         added, removed = _counts(among)
         if any(edit.noise is NoiseKind.EVERY_FETCH and edit.new for edit in among) and added == removed:
