@@ -13,6 +13,7 @@ DriftlineError            something the user can read and act on; its text is on
 │   ├── StoreLocked       another program has been writing to the store for too long
 │   ├── StoreUnavailable  the database server does not answer, or its disk is full: it may be back soon
 │   ├── UnsupportedStore  the store was made by a version of Driftline that this one cannot read
+│   ├── DamagedStore      the file of the store is damaged, or no database
 │   ├── BrokenVersion     a stored version does not match its own digest
 │   └── NoTextSearch      the database was built without what searching needs
 ├── WorkerDied            a worker process crashed, hung or ran out of memory on a page
@@ -119,6 +120,10 @@ class StoreUnavailable(StoreError):
 
 class UnsupportedStore(StoreError):
     """The store has the schema of another Driftline, which this one cannot read or bring up to date."""
+
+
+class DamagedStore(StoreError):
+    """The file of the store is damaged, or no database."""
 
 
 class BrokenVersion(StoreError):

@@ -12,6 +12,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -447,7 +448,7 @@ def test_without_temporary_files_an_attempt_fails_and_the_next_delivers(
 
 
 def test_a_full_disk_is_one_failed_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda: Path("/dev/full").open("r+b", buffering=0))
+    monkeypatch.setattr(tempfile, "TemporaryFile", partial(open, "/dev/full", "r+b", buffering=0))
     result = UserCommand("true").run(b"{}")
     assert result.end is CommandEnd.FAILED
     assert "(No space left on device): free space, or set TMPDIR" in result.error
