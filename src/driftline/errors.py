@@ -41,6 +41,8 @@ from __future__ import annotations
 from enum import StrEnum
 from shlex import quote
 
+from driftline.urls import without_password
+
 
 class FailureKind(StrEnum):
     """Why a check failed."""
@@ -68,7 +70,10 @@ class FailureKind(StrEnum):
 
 
 class DriftlineError(Exception):
-    """Something went wrong that the user can read and act on."""
+    """Something went wrong that the user can read and act on. Its sentence shows no password of a URL."""
+
+    def __init__(self, sentence: str = "") -> None:
+        super().__init__(without_password(sentence))
 
 
 class UsageError(DriftlineError):

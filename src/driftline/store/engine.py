@@ -41,6 +41,7 @@ from driftline.store.process_locks import (
     is_held_by_file,
 )
 from driftline.store.statements import Statements
+from driftline.urls import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -91,7 +92,8 @@ class Store:
     def open(cls, where: str) -> Self:
         """Open the store at a path or `postgresql://` URL; it is created, or its schema upgraded, where necessary."""
         url, path = locate(where)
-        where = where if path else url.set(drivername="postgresql").render_as_string(hide_password=True)
+        if path is None:
+            where = without_password(url.set(drivername="postgresql").render_as_string(hide_password=True))
         read_only = path is not None and not is_writable(path)
         if path is not None and read_only:
             url = read_only_url(path)
