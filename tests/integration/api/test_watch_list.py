@@ -153,6 +153,39 @@ def test_progress_is_reported_while_pages_are_checked(tmp_path: Path) -> None:
         assert seen[-1] == (5, 5)
 
 
+@pytest.mark.parametrize("pipeline", ["two-section", "three-section", "sequential"])
+def test_with_a_stop_that_was_requested_before_no_page_is_fetched(
+    tmp_path: Path, pipeline: driftline.PipelineName
+) -> None:
+    with World(tmp_path) as world:
+        world.watch(2)
+        asked: list[str] = []
+        world.asked = asked.append
+        stop = driftline.Stop()
+        stop.request()
+        plan = driftline.Plan(pipeline=pipeline)
+        assert [world.pages.check(stop=stop, plan=plan).pages for _ in range(3)] == [0, 0, 0]
+        world.pages.crawl(world.server.url("/0"), stop=stop, plan=plan)
+        assert list(world.pages.watch(stop=stop)) == []
+        assert asked == []
+        assert world.pages.check().pages == 2
+
+
+def test_a_diff_of_fewer_than_two_versions_says_why_there_is_none(tmp_path: Path) -> None:
+    with World(tmp_path) as world:
+        (url,) = world.watch(1)
+        diffs = (world.pages.diff, world.pages.history.html_diff, world.pages.history.word_diff)
+        for diff in diffs:
+            with pytest.raises(driftline.UnknownVersion, match="has no version yet: check it with"):
+                diff(url)
+        world.pages.check()
+        for diff in diffs:
+            with pytest.raises(driftline.UnknownVersion, match="has only one version so far: there is nothing to"):
+                diff(url)
+            with pytest.raises(UsageError, match=r"Version 1 of .* is the first: name two versions"):
+                diff(url, new=1)
+
+
 def test_pages_are_chosen_by_tag_state_and_number(pages: Driftline) -> None:
     pages.add("https://a.example/", "https://b.example/", tags=["news"])
     pages.add("https://c.example/")
