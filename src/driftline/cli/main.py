@@ -216,6 +216,9 @@ def _report(error: Exception) -> int:
     if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
         complain(f"The output could not be written completely: {error.strerror}.")
         return 1
+    if isinstance(error, UnicodeEncodeError):  # such bytes become characters that nothing but a file name can have
+        complain("An argument has bytes that are not text in UTF-8: write it in UTF-8.")
+        return 2
     # SQLAlchemy adds the statement to the message of the driver, which does not help the user
     detail = str(getattr(error, "orig", None) or error).strip().partition("\n")[0].rstrip(".")
     kind = f"{type(error).__name__}: {detail}" if detail else type(error).__name__
