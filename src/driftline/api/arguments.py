@@ -38,11 +38,14 @@ def check_lists(**given: object) -> None:
 
 
 def check_number(name: str, value: object, least: int = 0) -> None:
-    """Raise UsageError unless this is None or a whole number of at least `least` that a database can take."""
+    """Raise UsageError unless this is None or a whole number of at least `least`."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
         raise UsageError(f"{name} takes a whole number, {least} or more, not {_shown(value)}.")
-    if isinstance(value, int) and value > _MOST:
-        raise UsageError(f"{name} takes a whole number, {_MOST:,} at most, not {_shown(value)}.")
+
+
+def capped(number: int) -> int:
+    """Return a number that a database takes: this one, or the largest, which is more than it has of anything."""
+    return min(number, _MOST)
 
 
 def check_texts(*, optional: bool = False, **given: object) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from driftline.api.arguments import check_flags, check_number, check_texts, check_urls
+from driftline.api.arguments import capped, check_flags, check_number, check_texts, check_urls
 from driftline.errors import UnknownChange, UnknownVersion, UsageError
 from driftline.model.change import Matter
 from driftline.store.feedback import all_said, find_change, remember, withdraw
@@ -41,7 +41,8 @@ class PageHistory:
         """
         check_number("limit", limit)
         check_flags(news_only=news_only)
-        return self._workspace.repository.history(self._page("checks", url), limit, news_only=news_only)
+        most = None if limit is None else capped(limit)
+        return self._workspace.repository.history(self._page("checks", url), most, news_only=news_only)
 
     def version(self, url: str, version: int | None = None) -> Version:
         """Return a version of a page with its body and text, the newest one by default."""
@@ -53,7 +54,7 @@ class PageHistory:
         check_number("version", version, 1)
         page = self._page("screenshot", url)
         pictured = self._workspace.screenshots.numbers(page)
-        found = self._workspace.screenshots.of(page, max(pictured, default=0) if version is None else version)
+        found = self._workspace.screenshots.of(page, max(pictured, default=0) if version is None else capped(version))
         if found is not None:
             return found
         if not pictured:

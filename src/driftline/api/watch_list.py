@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Self
 
 from driftline.api.arguments import (
+    capped,
     check_flags,
     check_lists,
     check_number,
@@ -173,7 +174,8 @@ class Driftline:
         if state is not None and state not in frozenset(PageState):
             raise UsageError(f"There is no state {state!r}: use {', '.join(PageState)}.")
         states = () if state is None else (PageState(state),)
-        return list(self._workspace.catalog.chosen(tag, states, limit, offset))
+        most = None if limit is None else capped(limit)
+        return list(self._workspace.catalog.chosen(tag, states, most, capped(offset)))
 
     def check(
         self, *urls: str, tag: str | None = None, fresh: bool = False, plan: Plan | None = None,
