@@ -2,7 +2,7 @@
 
     python examples/history.py pages.db https://example.com/ change.html
 
-The file pages.db is one that `driftline --store pages.db …` or print_changes.py made.
+The file pages.db is one that `driftline add URL --store pages.db` or print_changes.py made.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     with driftline.open("pages.db") as pages:
         pages.add("https://example.com/")
         for change in pages.check().changes:
-            print(change.url, change.reason)
+            print(change.host, change.reason)
             print(pages.diff(change.url))
         for event in pages.watch():  # keeps checking
             print(event.headline)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from math import isfinite
 from typing import TypeAlias
 
 from driftline.errors import BadSetting
@@ -35,6 +36,8 @@ def seconds_of(duration: Duration) -> float:
     if isinstance(duration, timedelta):
         return _within_bounds(duration.total_seconds(), str(duration))
     if isinstance(duration, int | float) and not isinstance(duration, bool):
+        if abs(duration) > _LONGEST:  # which may be more than can be written, or be a float
+            raise BadSetting(f"That is too {'long' if duration > 0 else 'short'}: give between 1s and 520w.")
         return _within_bounds(float(duration), f"{duration} s")
     raise BadSetting(f"{duration!r} is not a length of time: give '30m', a timedelta or a number of seconds.")
 
@@ -80,10 +83,13 @@ def timestamp_of(moment: Moment, now: float) -> float:
     """
     if isinstance(moment, str):
         return parse_moment(moment, now)
-    if isinstance(moment, datetime):
-        return moment.timestamp()
-    if isinstance(moment, int | float) and not isinstance(moment, bool):
-        return float(moment)
+    try:
+        if isinstance(moment, datetime):
+            return moment.timestamp()
+        if isinstance(moment, int | float) and not isinstance(moment, bool) and isfinite(moment):
+            return float(moment)
+    except (OverflowError, ValueError, OSError):
+        raise BadSetting("That moment is out of range: give one of the years 1 to 9999.") from None
     raise BadSetting(f"{moment!r} is no moment: give a datetime, a text such as '2026-01-31' or '7d', or seconds.")
 
 

@@ -13,6 +13,7 @@ DriftlineError            something the user can read and act on; its text is on
 │   ├── StoreLocked       another program has been writing to the store for too long
 │   ├── StoreUnavailable  the database server does not answer, or its disk is full: it may be back soon
 │   ├── UnsupportedStore  the store was made by a version of Driftline that this one cannot read
+│   ├── DamagedStore      the file of the store is damaged, or no database
 │   ├── BrokenVersion     a stored version does not match its own digest
 │   └── NoTextSearch      the database was built without what searching needs
 ├── WorkerDied            a worker process crashed, hung or ran out of memory on a page
@@ -39,6 +40,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 from shlex import quote
+
+from driftline.urls import without_password
 
 
 class FailureKind(StrEnum):
@@ -67,7 +70,10 @@ class FailureKind(StrEnum):
 
 
 class DriftlineError(Exception):
-    """Something went wrong that the user can read and act on."""
+    """Something went wrong that the user can read and act on. Its sentence shows no password of a URL."""
+
+    def __init__(self, sentence: str = "") -> None:
+        super().__init__(without_password(sentence))
 
 
 class UsageError(DriftlineError):
@@ -119,6 +125,10 @@ class StoreUnavailable(StoreError):
 
 class UnsupportedStore(StoreError):
     """The store has the schema of another Driftline, which this one cannot read or bring up to date."""
+
+
+class DamagedStore(StoreError):
+    """The file of the store is damaged, or no database."""
 
 
 class BrokenVersion(StoreError):

@@ -30,6 +30,7 @@ from driftline.errors import BadSetting
 from driftline.http.credentials import is_proxy
 from driftline.model.page import Policy  # noqa: TC001 pydantic reads the annotations when it runs
 from driftline.setting_errors import explain, nearest, path_of
+from driftline.urls import address_without_password
 from driftline.version import __version__
 
 if TYPE_CHECKING:
@@ -231,7 +232,13 @@ class Settings(BaseModel):
     rank_threshold: float = Field(
         default=0.5, ge=0, lt=1, description="rank keeps pages that were available at more than this share of visits"
     )
-    policy: Policy = Field(default="value", description="what 'run' checks next: by value, rank, interval or age")
+    policy: Policy = Field(
+        default="value",
+        description=(
+            "what 'run' checks next: value (changes likely, visits many), intelligent (by rank), fixed (by interval), "
+            "uniform (the oldest check)"
+        ),
+    )
     budget: Rate | None = Field(default=None, description="how many checks there may be, such as 10/s or 20000/d")
     host_budget: Rate | None = Field(default=None, description="the same for each host")
     recrawl: str = Field(
@@ -269,8 +276,15 @@ class Settings(BaseModel):
         except ValidationError as error:
             first = error.errors()[0]
             path = path_of(first)
+            if path[:1] in (["store"], ["proxy"]) and isinstance(first["input"], str):
+                first["input"] = address_without_password(first["input"])
             place: Callable[[list[str]], str] = (info.context or {}).get("place", _argument)
             raise BadSetting(explain(first, cls.model_json_schema(), place(path))) from None
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """Yield the settings as they are printed: a store and a proxy without their passwords."""
+        for name, value in super().__repr_args__():
+            yield name, address_without_password(value) if name in ("store", "proxy") and value else value
 
     @property
     def shortest_delay(self) -> float:

@@ -87,6 +87,34 @@ def test_a_page_that_is_not_watched(driftline: Command, arguments: tuple[str, ..
     assert_one_sentence(ended, 1, "https://example.com/x is not watched", "driftline add")
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("add", "example.com", "--tag"), ("list", "--tag"), ("check", "--tag"), ("changes", "--tag"),
+        ("access", "--bearer", "x", "--tag"), ("report-unsafe", "example.com", "--reason"), ("blocklist", "add"),
+        ("search",), ("edit", "a.example", "--tag"), ("crawl", "a.example", "--tag"),
+    ],
+)  # fmt: skip
+def test_an_argument_that_is_not_utf_8_is_refused(driftline: Command, arguments: tuple[str, ...], site: Site) -> None:
+    driftline("add", "a.example", "--tag", "known")
+    (driftline.folder / "\udcff").write_text("0.0.0.0 bad.example\n")
+    ended = driftline(*arguments, "\udcff")
+    assert_one_sentence(ended, 2)
+    assert "Unexpected" not in ended.err
+
+
+def test_a_store_whose_name_is_too_long_or_whose_folder_is_gone(driftline: Command, tmp_path: Path) -> None:
+    for command in ("add", "list"):
+        more = ("example.com",) if command == "add" else ()
+        assert_one_sentence(driftline(command, *more, "--store", "x" * 300), 1, "File name too long")
+    gone = tmp_path / "gone"
+    line = f"mkdir {gone} && cd {gone} && rmdir {gone} && {sys.executable} -m driftline list --store pages.db"
+    environment = os.environ | {"PYTHONSAFEPATH": "1", "HOME": str(tmp_path)}
+    ran = subprocess.run(["sh", "-c", line], capture_output=True, text=True, env=environment, check=False)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert "the current folder was removed: change to another one." in ran.stderr
+
+
 def test_nothing_is_watched(driftline: Command) -> None:
     assert_one_sentence(driftline("check"), 1, "driftline add https://")
     assert_one_sentence(driftline("check", "--json"), 1, "driftline add https://")

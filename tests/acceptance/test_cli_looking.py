@@ -128,6 +128,9 @@ def test_equal_versions_and_a_single_version_are_told_apart(driftline: Command, 
     assert driftline.json("diff", page, "2", "2")["equal"] is True
 
     driftline("add", site.put("/b", "text"))
+    unchecked = driftline("diff", site.url("/b"))
+    assert unchecked.status == 1
+    assert "has no version yet: check it with" in unchecked.err
     driftline("check", site.url("/b"))
     single = driftline("diff", site.url("/b"))
     assert single.status == 1

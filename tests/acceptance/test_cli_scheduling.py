@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import sys
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,10 @@ def test_the_schedule_says_what_comes_next_and_why(driftline: Command, site: Sit
     terms = {one["url"]: one for one in driftline.json("schedule")}
     assert (terms[asked]["lane"], terms[asked]["every"]) == ("deadline", 300.0)
     assert terms[asked]["due_at"] > 0
+    assert datetime.fromisoformat(terms[asked]["due"]).timestamp() == pytest.approx(terms[asked]["due_at"])
+    assert datetime.fromisoformat(terms[asked]["tried"]).timestamp() == pytest.approx(terms[asked]["tried_at"])
+    assert terms[asked]["why"].startswith("every 5m; last checked")
+    assert (terms[usual]["why"], terms[usual]["tried"]) == ("never checked", None)
     assert (terms[usual]["lane"], terms[usual]["days"]) == ("new", None)
     told = driftline("schedule", "--limit", "1", "--budget", "10/m")
     assert "never checked" in told.out, "what may be checked now comes before what is due later"

@@ -76,6 +76,12 @@ def test_a_password_is_used_and_nowhere_shown(driftline: Command, tmp_path: Path
         f"ftp://me:{SECRET}@example.com/",
         f"http://me:{SECRET}@a b/",
         f"me:{SECRET}@example.com/x",
+        f"http://me:{SECRET}#x@127.0.0.1/lamp",
+        f"http://me:{SECRET}/x@127.0.0.1/lamp",
+        f"http:///me:{SECRET}@host/",
+        f"http:/me:{SECRET}@host/",
+        f"https//me:{SECRET}@host/",
+        f"//me:{SECRET}@host/",
     ],
 )
 def test_an_address_that_is_refused_does_not_show_its_password(driftline: Command, url: str) -> None:
@@ -83,3 +89,11 @@ def test_an_address_that_is_refused_does_not_show_its_password(driftline: Comman
 
     assert ended.status == 2
     assert SECRET not in ended.err
+
+
+def test_a_database_password_that_is_a_parameter_is_nowhere_shown(driftline: Command) -> None:
+    store = f"postgresql://127.0.0.1:1/db?user=u&password={SECRET}"
+    for words in (("settings",), ("settings", "--json"), ("list",), ("doctor", "--quick"), ("-v", "list")):
+        ended = driftline(*words, DRIFTLINE_STORE=store)
+        assert SECRET not in ended.out + ended.err
+        assert "***" in ended.out + ended.err or "127.0.0.1:1" not in ended.out + ended.err

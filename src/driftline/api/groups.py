@@ -9,9 +9,17 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from driftline.api.arguments import check_number, check_urls
+from driftline.api.arguments import (
+    check_flags,
+    check_number,
+    check_progress,
+    check_run,
+    check_texts,
+    check_urls,
+    path_text,
+)
 from driftline.durations import format_interval, seconds_of, utc, utc_or_none
-from driftline.errors import BadSetting
+from driftline.errors import BadSetting, UsageError
 from driftline.urls import host_of
 from driftline.urls.tracking import Tracking
 from driftline.visits.rank import RankOrder, order_named, rank
@@ -82,6 +90,7 @@ class Schedule:
         as the settings say unless given.
         """
         check_number("limit", limit)
+        check_texts(budget=budget, policy=policy, optional=True)
         interval = format_interval(seconds_of(every))
         scheduler = self._workspace.runs.scheduler(every=interval, budget=budget, policy=policy, to_look=True)
         scheduler.refresh()
@@ -129,13 +138,17 @@ class VisitTotals:
         """
         from driftline.visits.importer import VisitFormat, import_visits
 
+        name = path_text("path", path)
+        check_texts(format=format, site=site, label=label, optional=True)
+        check_flags(add=add)
+        check_progress(progress)
         workspace = self._workspace
         try:
             wanted = None if format is None else VisitFormat(format)
         except ValueError:
             raise BadSetting(f"'{format}' is not a format of visits: use {', '.join(VisitFormat)}.") from None
         return import_visits(
-            workspace.visits, Path(path), now=workspace.clock(), format=wanted, site=site, called=label,
+            workspace.visits, Path(name), now=workspace.clock(), format=wanted, site=site, called=label,
             tracking=Tracking(workspace.settings.tracking), names=workspace.catalog.names,
             watch=workspace.catalog.add if add else None, progress=progress,
         )  # fmt: skip
@@ -196,6 +209,8 @@ class SafetyLists:
 
     def add_blocklist(self, source: str | os.PathLike[str], name: str | None = None) -> LoadedBlocklist:
         """Add the blocklist in a file or at a URL. It replaces one with the same source or name."""
+        check_texts(source=path_text("source", source))
+        check_texts(name=name, optional=True)
         return self._workspace.blocklists.add(str(source), name)
 
     def update_blocklists(self) -> list[LoadedBlocklist | DriftlineError]:
@@ -204,6 +219,7 @@ class SafetyLists:
 
     def remove_blocklist(self, name: str) -> Blocklist:
         """Remove the blocklist with this name or source, and return it."""
+        check_texts(name=name)
         return self._workspace.blocklists.remove(name)
 
     def report(self, url: str, *, reason: str = "", votes: int = 1, whole_host: bool = False) -> UnsafeReport:
@@ -211,20 +227,25 @@ class SafetyLists:
 
         With as many votes as the setting `unsafe_votes`, nothing is fetched from it until the reports are withdrawn.
         """
-        address = self._address(url, whole_host)
+        check_texts(reason=reason)
+        if isinstance(votes, bool) or not isinstance(votes, int) or abs(votes) > sys.maxsize:
+            raise UsageError("votes takes a whole number, 1 or more.")
+        address = self._address("report", url, whole_host)
         return self._workspace.reports.add(address, reason=reason, votes=votes, whole_host=whole_host)
 
     def withdraw_report(self, url: str, *, whole_host: bool = False) -> int:
         """Remove the reports of a page, or of its host. Returns how many there were."""
-        return self._workspace.reports.withdraw(self._address(url, whole_host), whole_host=whole_host)
+        address = self._address("withdraw_report", url, whole_host)
+        return self._workspace.reports.withdraw(address, whole_host=whole_host)
 
     def reports(self) -> list[UnsafeReport]:
         """Return the reports of each page together, in the order of the first reports."""
         return self._workspace.reports.all()
 
-    def _address(self, url: str, whole_host: bool) -> str:
+    def _address(self, method: str, url: str, whole_host: bool) -> str:
         """Return the address that reports of a page, or of its host, are stored under."""
-        check_urls("report", [url])
+        check_urls(method, [url])
+        check_flags(whole_host=whole_host)
         name = self._workspace.catalog.names([url])[url]
         return f"https://{host_of(name)}/" if whole_host else name
 
@@ -250,6 +271,7 @@ class Maintenance:
         """
         from driftline.store.compaction import compact
 
+        check_progress(progress)
         store = self._workspace.store
         store.require_writable()
         store.require_intact()
@@ -262,6 +284,7 @@ class Maintenance:
 
         `watch` does so while nothing is due. No change is reported. What is done when it is stopped stays done.
         """
+        check_run(stop=stop, progress=progress)
         return self._workspace.catch_up(stop, progress=progress)
 
     def last_stall(self) -> StallRecord | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from driftline.api.arguments import check_number
+from driftline.api.arguments import capped, check_flags, check_number, check_texts, check_urls
 from driftline.errors import UnknownChange, UnknownVersion, UsageError
 from driftline.model.change import Matter
 from driftline.store.feedback import all_said, find_change, remember, withdraw
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from driftline.detection.extract.outline import TextBlock
     from driftline.model.change import Feedback
     from driftline.model.outcome import Check, Version
+    from driftline.model.page import Page
 
 
 class PageHistory:
@@ -39,20 +40,21 @@ class PageHistory:
         With `news_only`, leave out those that found nothing or only noise, as `driftline history` does.
         """
         check_number("limit", limit)
-        workspace = self._workspace
-        return workspace.repository.history(workspace.catalog.find(url), limit, news_only=news_only)
+        check_flags(news_only=news_only)
+        most = None if limit is None else capped(limit)
+        return self._workspace.repository.history(self._page("checks", url), most, news_only=news_only)
 
     def version(self, url: str, version: int | None = None) -> Version:
         """Return a version of a page with its body and text, the newest one by default."""
         check_number("version", version, 1)
-        return self._workspace.repository.version(self._workspace.catalog.find(url), version)
+        return self._workspace.repository.version(self._page("version", url), version)
 
     def screenshot(self, url: str, version: int | None = None) -> bytes:
         """Return the picture (PNG) of a version that a browser rendered, by default the newest that has one."""
         check_number("version", version, 1)
-        page = self._workspace.catalog.find(url)
+        page = self._page("screenshot", url)
         pictured = self._workspace.screenshots.numbers(page)
-        found = self._workspace.screenshots.of(page, max(pictured, default=0) if version is None else version)
+        found = self._workspace.screenshots.of(page, max(pictured, default=0) if version is None else capped(version))
         if found is not None:
             return found
         if not pictured:
@@ -115,7 +117,7 @@ class PageHistory:
         from driftline.detection.extract.document import Extraction
         from driftline.detection.extract.outline import outline
 
-        page = self._workspace.catalog.find(url)
+        page = self._page("outline", url)
         found = self.version(url, version)
         content_type = f"{found.content_type}; charset={found.charset}"
         read, again = (Extraction(found.body, content_type, page.filters) for _ in range(2))
@@ -130,6 +132,7 @@ class PageHistory:
         from driftline.detection.examine import Side, experience_of, weigh
         from driftline.detection.noise.learning import feedback_keys
 
+        check_texts(change=change, verdict=verdict)
         if verdict not in frozenset(Matter):
             raise UsageError(f"A change is {' or '.join(Matter)}, not {verdict!r}.")
         matter = Matter(verdict)
@@ -150,6 +153,7 @@ class PageHistory:
 
     def forget_feedback(self, change: str) -> str:
         """Remove the feedback on a change, and judge others like it as before. Returns the URL of its page."""
+        check_texts(change=change)
         named = find_change(self._workspace.store, change)
         if not withdraw(self._workspace.store, named):
             raise UnknownChange(f"Nothing was said of the change {change}: 'driftline feedback --list' shows what was.")
@@ -159,7 +163,12 @@ class PageHistory:
         """Return the feedback on changes, the newest first."""
         return all_said(self._workspace.store)
 
+    def _page(self, method: str, url: str) -> Page:
+        check_urls(method, [url])
+        return self._workspace.catalog.find(url)
+
     def _versions(self, url: str, old: int | None, new: int | None) -> tuple[Version, Version]:
+        check_urls("diff", [url])
         check_number("old", old, 1)
         check_number("new", new, 1)
         return self._workspace.two_versions(url, old, new)

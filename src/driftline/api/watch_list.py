@@ -9,7 +9,19 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Self
 
-from driftline.api.arguments import check_lists, check_number, check_render, check_urls, read_filters, store_name
+from driftline.api.arguments import (
+    capped,
+    check_flags,
+    check_lists,
+    check_number,
+    check_progress,
+    check_render,
+    check_run,
+    check_texts,
+    check_urls,
+    read_filters,
+    store_name,
+)
 from driftline.api.groups import Maintenance, SafetyLists, Schedule, VisitTotals
 from driftline.api.page_history import PageHistory
 from driftline.api.workspace import Workspace
@@ -126,8 +138,9 @@ class Driftline:
         `tags` and `filters` replace those it has. With `clear_every` it has no interval of its own any more, so
         that the schedule decides. With `move_to` the page is watched at another address from now on.
         """
-        check_urls("edit", [url])
-        check_lists(tags=tags or ())
+        check_urls("edit", [url] if move_to is None else [url, move_to])
+        check_lists(tags=() if tags is None else tags)
+        check_flags(clear_every=clear_every)
         check_render(render)
         checked = None if filters is None else read_filters(filters)
         if clear_every and every is not None:
@@ -157,10 +170,12 @@ class Driftline:
         """
         check_number("limit", limit)
         check_number("offset", offset)
+        check_texts(tag=tag, state=state, optional=True)
         if state is not None and state not in frozenset(PageState):
             raise UsageError(f"There is no state {state!r}: use {', '.join(PageState)}.")
         states = () if state is None else (PageState(state),)
-        return list(self._workspace.catalog.chosen(tag, states, limit, offset))
+        most = None if limit is None else capped(limit)
+        return list(self._workspace.catalog.chosen(tag, states, most, capped(offset)))
 
     def check(
         self, *urls: str, tag: str | None = None, fresh: bool = False, plan: Plan | None = None,
@@ -172,6 +187,9 @@ class Driftline:
         Request `stop` to end early. StoreBusy if another process checks pages of the same store.
         """
         check_urls("check", urls)
+        check_texts(tag=tag, optional=True)
+        check_flags(fresh=fresh)
+        check_run(plan=plan, stop=stop, progress=progress)
         if urls and tag is not None:
             raise UsageError("Give either URLs or a tag, not both.")
         catalog = self._workspace.catalog
@@ -196,6 +214,8 @@ class Driftline:
         from driftline.pipeline.stop import Stop
         from driftline.watch.service import WatchOptions, watch_events
 
+        check_texts(budget=budget, policy=policy, optional=True)
+        check_run(stop=stop)
         options = WatchOptions(every=format_interval(seconds_of(every)), budget=budget, policy=policy)
         return watch_events(self._workspace.runs, options, stop or Stop())
 
@@ -204,6 +224,8 @@ class Driftline:
     ) -> Iterator[Event]:
         """Yield the events of the log, the newest first: of one page, since a time, or of the pages with a tag."""
         check_number("limit", limit)
+        check_urls("changes", [] if url is None else [url])
+        check_texts(tag=tag, optional=True)
         workspace = self._workspace
         start = None if since is None else timestamp_of(since, workspace.clock())
         page_id = None if url is None else workspace.catalog.find(url).id
@@ -229,6 +251,11 @@ class Driftline:
         check_lists(include=include, exclude=exclude, keywords=keywords)
         check_number("depth", depth)
         check_number("most", most, 1)
+        check_texts(scope=scope)
+        check_texts(tag=tag, optional=True)
+        check_flags(fresh=fresh)
+        check_flags(watch=watch, optional=True)
+        check_run(plan=plan, stop=stop, progress=progress)
         if not seeds:
             raise UsageError("Say where to start: give the address of a site.")
         if watch is None:
@@ -255,10 +282,11 @@ class Driftline:
         from driftline.visits.import_tally import LONGEST_VISIT
 
         check_urls("visit", [url])
+        check_flags(available=available, add=add)
         if isinstance(seconds, bool) or not isinstance(seconds, int | float):
             raise BadSetting(f"A visit takes a number of seconds, not {seconds!r}.")
         if not 0 <= seconds <= LONGEST_VISIT:
-            raise BadSetting(f"A visit takes a number of seconds, 0 or more and a day at most: got {seconds:g}.")
+            raise BadSetting("A visit takes a number of seconds, 0 or more and a day at most.")
         workspace = self._workspace
         name = workspace.catalog.names([url])[url]
         if add:
@@ -286,7 +314,12 @@ class Driftline:
         """
         from driftline.store.search import Search, SearchScope
 
+        check_texts(query=query)
+        check_urls("search", [] if url is None else [url])
+        check_texts(tag=tag, optional=True)
+        check_flags(now=now)
         check_number("limit", limit)
+        check_progress(progress)
         workspace = self._workspace
         start, end = (
             None if moment is None else timestamp_of(moment, workspace.clock()) for moment in (since, until)

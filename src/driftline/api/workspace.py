@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from driftline.errors import BadSetting, NoTextSearch, StoreError
+from driftline.errors import BadSetting, NoTextSearch, StoreError, UnknownVersion, UsageError
 from driftline.model.page import Safety
 from driftline.settings import parse_rate
 from driftline.store.history import Repository
@@ -128,10 +128,21 @@ class Workspace:
     def two_versions(self, url: str, old: int | None, new: int | None) -> tuple[Version, Version]:
         """Return two versions of a page: those of its newest change, or `new` and the one before it."""
         page = self.catalog.find(url)
-        if old is None and new is None and page.versions > 1:
-            old, new = self.repository.newest_change(page)
-        after = self.repository.version(page, new)
-        before = self.repository.version(page, after.number - 1 if old is None else old)
+        before, after = self.two_numbers(page, old, new)
+        return self.repository.version(page, before), self.repository.version(page, after)
+
+    def two_numbers(self, page: Page, old: int | None, new: int | None) -> tuple[int, int]:
+        """Return the numbers of two versions of a page, as `two_versions`; UnknownVersion if there are not two yet."""
+        if not page.versions:
+            self.repository.version(page)  # which raises an error that says why there is none
+        if old is None and new is None:
+            if page.versions == 1:
+                raise UnknownVersion(f"{page.url} has only one version so far: there is nothing to compare yet.")
+            return self.repository.newest_change(page)
+        after = page.versions if new is None else new
+        before = after - 1 if old is None else old
+        if before == 0:
+            raise UsageError(f"Version 1 of {page.url} is the first: name two versions to compare.")
         return before, after
 
     def gone(self, pages: Iterable[Page]) -> set[int]:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from driftline.detection.diff.markup import MarkupChange
     from driftline.detection.diff.tables import ChangedCell
     from driftline.detection.diff.text_diff import Move, WordPiece
-    from driftline.model.page import Page
 
 # by kind of piece: its style, and the brackets that replace it without colour
 _MARKS = {"added": ("green", "{+", "+}"), "removed": ("red strike", "[-", "-]"), "moved": ("blue", "<~", "~>")}
@@ -72,10 +71,7 @@ def diff(
             change = workspace.repository.change_named(url)
             url, old, new = change.url, change.from_version, change.to_version
         page = workspace.catalog.find(url)
-        newest = workspace.repository.newest_change(page)
-        after = (newest[1] if old is None else page.versions) if new is None else new
-        before = (newest[0] if new is None else after - 1) if old is None else old
-        _refuse_one_version(page, before, given=old is not None or new is not None)
+        before, after = workspace.two_numbers(page, old, new)
         if html is not None:
             _write(watch_list.history.html_diff(page.url, before, after), html)
             return
@@ -103,13 +99,6 @@ def diff(
         _print_kinds(kinds, same_text=True)
     else:
         say(f"Versions {before} and {after} are the same.")
-
-
-def _refuse_one_version(page: Page, before: int, *, given: bool) -> None:
-    if page.versions == 1 and not given:
-        raise DriftlineError(f"{page.url} has only one version so far: there is nothing to compare yet.")
-    if page.versions and before == 0:
-        raise UsageError(f"Version 1 of {page.url} is the first: name two versions to compare.")
 
 
 def _write(document: str, file: str) -> None:

@@ -15,7 +15,7 @@ import typer
 from driftline.api import workspace_of
 from driftline.cli.options import JsonOption, StoreOption, command_settings, is_named, no_store
 from driftline.cli.output import clean_lines, local_time, print_json, say, size
-from driftline.errors import DriftlineError, MissingExtra, StoreUnavailable, UnsupportedStore
+from driftline.errors import BrokenVersion, DamagedStore, DriftlineError, StoreUnavailable
 from driftline.plurals import count
 
 if TYPE_CHECKING:
@@ -216,12 +216,10 @@ def _store(settings: Settings, *, quick: bool) -> Generator[Diagnosis, None, boo
     except DriftlineError as error:
         problem = str(error).rstrip(".")
         if isinstance(error, StoreUnavailable):
-            advice = "start the database server, or see why it does not answer"
-        yield Diagnosis(
-            what="Store",
-            well=False,
-            detail=problem + ("." if isinstance(error, MissingExtra | UnsupportedStore) else f": {advice}."),
-        )
+            on_server = "://" in settings.store
+            advice = "start the database server, or see why it does not answer" if on_server else "free disk space"
+        said = not isinstance(error, DamagedStore | BrokenVersion | StoreUnavailable)  # what to do
+        yield Diagnosis(what="Store", well=False, detail=f"{problem}." if said else f"{problem}: {advice}.")
         return False
     if problems:
         shown = "; ".join(problem.rstrip(".") for problem in problems[:_PROBLEMS_SHOWN])

@@ -10,12 +10,13 @@ import logging
 import sys
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 from driftline.urls import without_password
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
 LogFormat = Literal["text", "json"]
 _ROOT = "driftline"
@@ -36,7 +37,7 @@ class TextLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line, without passwords and control characters."""
-        others = "".join(f" {name}={value!r}" for name, value in _extra(record).items() if not _is_said(value, record))
+        others = "".join(f" {name}={value!r}" for name, value in _extra(record).items())
         line = f"{_time(record)} {record.levelname.lower():<7} {record.name}: {record.getMessage()}{others}"
         trace = f" {self.formatException(record.exc_info)}" if record.exc_info else ""
         return without_password("".join(one if one.isprintable() else " " for one in line + trace))
@@ -82,10 +83,21 @@ def is_json_log() -> bool:
     return any(isinstance(one.formatter, JsonLines) for one in logging.getLogger(_ROOT).handlers)
 
 
-def log_sentence(sentence: str, *, error: bool = False) -> None:
-    """Write a sentence that is meant for people as a line of JSON, at any verbosity."""
+def is_json_asked_for(arguments: Sequence[str]) -> bool:
+    """Return whether arguments ask for a log in JSON before their command, which may be misspelled."""
+    asked = False
+    for argument, following in pairwise([*arguments, ""]):
+        asked = asked or argument == "--log-format=json" or (argument, following) == ("--log-format", "json")
+        if not argument.startswith("-") and not asked:
+            return False
+    return asked
+
+
+def log_sentence(sentence: str, fields: Mapping[str, object] | None = None, *, error: bool = False) -> None:
+    """Write a sentence that is meant for people as a line of JSON with these fields, at any verbosity."""
     level = logging.ERROR if error else logging.INFO
     record = logging.LogRecord(f"{_ROOT}.cli", level, "", 0, "%s", (sentence,), None)
+    vars(record).update(fields or {})
     for handler in logging.getLogger(_ROOT).handlers:
         if isinstance(handler, _StandardError):
             handler.handle(record)
@@ -97,8 +109,3 @@ def _time(record: logging.LogRecord) -> str:
 
 def _extra(record: logging.LogRecord) -> dict[str, object]:
     return {name: value for name, value in vars(record).items() if name not in _OWN}
-
-
-def _is_said(value: object, record: logging.LogRecord) -> bool:
-    """Return whether the message has this value already, so that a line for people need not repeat it."""
-    return isinstance(value, str) and value in record.getMessage()

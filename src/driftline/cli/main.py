@@ -50,7 +50,7 @@ from driftline.cli.help_panels import (
     PanelCommand,
     PanelGroup,
 )
-from driftline.cli.log_output import restored_log, set_up_log
+from driftline.cli.log_output import is_json_asked_for, is_json_log, restored_log, set_up_log
 from driftline.cli.output import complain
 from driftline.cli.page_options import OrderedCommand
 from driftline.errors import DriftlineError, UsageError
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _INTERRUPTED = 130
+_BEFORE_COMMAND = ("-v", "--verbose", "--log-format")  # options of every command
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # output cannot be written
 
 app = typer.Typer(
@@ -190,6 +191,8 @@ def main_with(arguments: Sequence[str]) -> int:
             complain(str(error))
             return 2 if isinstance(error, UsageError) else 1
         except Exception as error:  # noqa: BLE001 the last resort: every error becomes a sentence
+            if not is_json_log() and is_json_asked_for(arguments):  # the command was refused before its options count
+                set_up_log(0, "json")
             return _report(error)
     return status if isinstance(status, int) else 0
 
@@ -203,6 +206,10 @@ def _report(error: Exception) -> int:
             error.message = explain_option(wrong()[0])
         context = getattr(error, "ctx", None)
         command = getattr(context, "command_path", "driftline")
+        option = getattr(error, "option_name", None)
+        if option in _BEFORE_COMMAND and command != "driftline":
+            complain(f"The option {option} stands before the command: write 'driftline {option}{command[9:]}'.")
+            return int(getattr(error, "exit_code", 2))
         sentence = str(format_message()).rstrip(". ")
         complain(
             f"{sentence} See '{command} --help'." if sentence.endswith("?") else f"{sentence}: see '{command} --help'."
@@ -216,6 +223,9 @@ def _report(error: Exception) -> int:
     if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
         complain(f"The output could not be written completely: {error.strerror}.")
         return 1
+    if isinstance(error, UnicodeEncodeError):  # such bytes become characters that nothing but a file name can have
+        complain("An argument has bytes that are not text in UTF-8: write it in UTF-8.")
+        return 2
     # SQLAlchemy adds the statement to the message of the driver, which does not help the user
     detail = str(getattr(error, "orig", None) or error).strip().partition("\n")[0].rstrip(".")
     kind = f"{type(error).__name__}: {detail}" if detail else type(error).__name__

@@ -93,7 +93,15 @@ def say(*parts: str | tuple[str, str] | Text, to_stderr: bool = False) -> None:
     if to_stderr and is_json_log():
         log_sentence(Text.assemble(*parts).plain)
         return
-    (err() if to_stderr else out()).print(Text.assemble(*parts), soft_wrap=True)
+    if not to_stderr:
+        out().print(Text.assemble(*parts), soft_wrap=True)
+        return
+    try:
+        err().print(Text.assemble(*parts), soft_wrap=True)
+    except BrokenPipeError:
+        raise
+    except OSError:  # a full disk under the log must not end a run
+        err.cache_clear()  # with the line in it: it would be kept, and all that follow
 
 
 def remark(sentence: str) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from driftline.api import workspace_of
 from driftline.cli.options import BudgetOption, JsonOption, PolicyOption, StoreOption, UsualOption, opened
-from driftline.cli.output import NOTHING_YET, local_time, print_json, say
+from driftline.cli.output import NOTHING_YET, iso, local_time, print_json, say
 from driftline.cli.text_tables import Column, print_table
+from driftline.durations import utc_or_none
 from driftline.model.page import Lane
 from driftline.plurals import count
 
@@ -43,7 +44,8 @@ def schedule(
         scheduler.refresh()
         checks = scheduler.upcoming(limit)
     if as_json:
-        print_json([asdict(one) for one in checks])
+        now = time.time()
+        print_json([_as_json(one, now) for one in checks])
         return
     if not checks:
         say(NOTHING_YET, to_stderr=True)
@@ -52,6 +54,12 @@ def schedule(
     left = len(scheduler) - len(checks)
     more = f"; {count(left, 'more page')} not shown" if left else ""
     say(f"{scheduler.describe()}{more}.", to_stderr=True)
+
+
+def _as_json(one: ScheduledCheck, now: float) -> dict[str, Any]:
+    """Return a check as JSON: why it is then, and its times also in ISO 8601 (`due`, `tried`)."""
+    times = {"due": iso(utc_or_none(one.due_at)), "tried": iso(utc_or_none(one.tried_at))}
+    return {**asdict(one), "why": one.why(now), **times}
 
 
 def _row(one: ScheduledCheck) -> list[str]:

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Protocol
 
 from driftline.api import workspace_of
+from driftline.cli.log_output import is_json_log, log_sentence
 from driftline.cli.output import NOTHING_YET, VERDICT_STYLES, clean, event_lines, local_time, remark, say
 from driftline.cli.progress import print_slow_host, stopped_by_signal
 from driftline.errors import StoreError
@@ -85,8 +86,10 @@ class EventPrinter:
             link = outcome.document.link
             if isinstance(outcome, Failed) and link.sequence == 1 and link.page_id not in failing:
                 self._print_first_failure(link.url, outcome.failure.sentence)
-            if self._verbose:
-                self._say(_logged(outcome), to_stderr=True)
+            if self._verbose and is_json_log():
+                log_sentence("page checked", _fields(outcome))
+            elif self._verbose:
+                self._say(_logged(_fields(outcome)), to_stderr=True)
 
     def wake(self) -> None:
         """Print the events that are new in the log, and how many pages are new once no more come."""
@@ -133,16 +136,22 @@ class EventPrinter:
         return self.error is None
 
 
-def _logged(outcome: Outcome) -> str:
-    """Return one line of words and values for a check."""
+def _fields(outcome: Outcome) -> dict[str, object]:
+    """Return what is logged of a check, by name."""
     document = outcome.document
     fields = {
-        "at": f"{document.fetched_at:.3f}", "verdict": outcome.verdict, "status": document.status,
-        "seconds": f"{document.seconds:.3f}", "bytes": document.size,
+        "at": round(document.fetched_at, 3), "verdict": outcome.verdict, "status": document.status,
+        "seconds": round(document.seconds, 3), "bytes": document.size,
         "proof": outcome.proof if isinstance(outcome, Unchanged) else None,
         "failure": outcome.failure.kind if isinstance(outcome, Failed) else None, "url": document.link.url,
     }  # fmt: skip
-    return clean(" ".join(f"{name}={value}" for name, value in fields.items() if value is not None))
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _logged(fields: dict[str, object]) -> str:
+    """Return one line of words and values for a check."""
+    values = {name: f"{value:.3f}" if isinstance(value, float) else value for name, value in fields.items()}
+    return clean(" ".join(f"{name}={value}" for name, value in values.items()))
 
 
 _TERMINAL = "terminal"  # the name of this reader of the event log

@@ -23,10 +23,11 @@ import time
 from collections import Counter
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from driftline.errors import BadSetting, StoreError
 from driftline.model.change import check_of
+from driftline.model.event import EventKind
 from driftline.plurals import count
 from driftline.store.events import Retry, event_document
 from driftline.urls import without_password
@@ -138,35 +139,45 @@ class UserCommand:
         Its input and output are files, not pipes, because a process that it leaves in the background may hold them open
         for any time. It has a session of its own, so that Ctrl-C on a terminal reaches the run and not the command.
         """
-        with tempfile.TemporaryFile() as text, tempfile.TemporaryFile() as output:
-            text.write(given)
-            text.seek(0)
-            if self.is_stopped():
-                return _STOPPED
-            try:
-                process = subprocess.Popen(
-                    self._words, stdin=text, stdout=subprocess.DEVNULL, stderr=output, start_new_session=True
-                )
-            except OSError as error:
-                return self._failed(f"'{self.name}' cannot be run: {error.strerror}.")
-            # `stop` sets its flag before it looks for the process: either it finds this one, or the flag is seen here
-            self._process = process
-            if self.is_stopped():
-                _end(process, _STOPPING)
-            try:
-                status = process.wait(self._timeout)
-            except subprocess.TimeoutExpired:
-                _end(process, _ENDING)
-                process.wait()
-                return self._failed(f"'{self.name}' took longer than {self._timeout:g} s for an event and was ended.")
-            finally:
-                self._process = None
-            if not status and not self.is_stopped():
-                return _SUCCEEDED
-            output.seek(max(0, output.seek(0, os.SEEK_END) - _KEPT_OUTPUT))
-            lines = output.read().decode("utf-8", "replace").strip().splitlines()
-            last = f": {lines[-1][:_LONGEST_LINE].rstrip('.')}" if lines else ""
-            return self._failed(f"'{self.name}' ended with status {status}{last}.")
+        try:
+            with tempfile.TemporaryFile() as text, tempfile.TemporaryFile() as output:
+                text.write(given)
+                text.seek(0)
+                return self._run_with(text, output)
+        except OSError as error:  # the folder for temporary files is full or gone: it may be back at the next attempt
+            return self._failed(
+                f"'{self.name}' cannot be given an event, because no temporary file can be written "
+                f"({error.strerror or error}): free space, or set TMPDIR to another folder."
+            )
+
+    def _run_with(self, text: IO[bytes], output: IO[bytes]) -> CommandResult:
+        """Run it with these files as standard input and standard error."""
+        if self.is_stopped():
+            return _STOPPED
+        try:
+            process = subprocess.Popen(
+                self._words, stdin=text, stdout=subprocess.DEVNULL, stderr=output, start_new_session=True
+            )
+        except OSError as error:
+            return self._failed(f"'{self.name}' cannot be run: {error.strerror}.")
+        # `stop` sets its flag before it looks for the process: either it finds this one, or the flag is seen here
+        self._process = process
+        if self.is_stopped():
+            _end(process, _STOPPING)
+        try:
+            status = process.wait(self._timeout)
+        except subprocess.TimeoutExpired:
+            _end(process, _ENDING)
+            process.wait()
+            return self._failed(f"'{self.name}' took longer than {self._timeout:g} s for an event and was ended.")
+        finally:
+            self._process = None
+        if not status and not self.is_stopped():
+            return _SUCCEEDED
+        output.seek(max(0, output.seek(0, os.SEEK_END) - _KEPT_OUTPUT))
+        lines = output.read().decode("utf-8", "replace").strip().splitlines()
+        last = f": {lines[-1][:_LONGEST_LINE].rstrip('.')}" if lines else ""
+        return self._failed(f"'{self.name}' {_ended_how(status)}{last}.")
 
     def _failed(self, error: str) -> CommandResult:
         """Return that it failed; a command that was stopped may have failed for that."""
@@ -318,7 +329,7 @@ class CommandRunner:
                 if now - since < GIVE_UP_AFTER:
                     self._keep(self._after_failure(retry, since, result.error))
                     continue
-                self._complain(f"{result.error} It failed for a day: event {retry.event.id} is given up.")
+                self._complain(f"{result.error} It failed for a day: {_name_of(retry.event)} is given up.")
             self._queue.forget(retry)
             self._release(retry)
         return bool(due)
@@ -356,7 +367,7 @@ class CommandRunner:
     def _run(self, event: Event) -> CommandResult:
         result = self._command.run(as_line(event))
         if result.end is CommandEnd.FAILED and result.error != self._last_complaint:
-            self._complain(f"{result.error} It will be run again for event {event.id}.")
+            self._complain(f"{result.error} It will be run again for {_name_of(event)}.")
         self._last_complaint = result.error
         about = {"event_id": event.id, "command": self._command.name}
         if result.end is CommandEnd.SUCCEEDED:
@@ -372,6 +383,25 @@ class CommandRunner:
 def as_line(event: Event) -> bytes:
     """Return the event as one line of JSON, without passwords of addresses."""
     return json.dumps(_shown(event_document(event))).encode() + b"\n"
+
+
+def _ended_how(status: int) -> str:
+    """Return how a command that failed ended, given its status, which is negative after a signal."""
+    if status >= 0:
+        return f"ended with status {status}"
+    try:
+        name = f" ({signal.Signals(-status).name})"
+    except ValueError:  # a real-time signal has no name
+        name = ""
+    return f"was killed by signal {-status}{name}"
+
+
+def _name_of(event: Event) -> str:
+    """Return an event as `driftline run` prints it: by the id of its change, or by what happened to which page."""
+    if event.event is EventKind.CHANGED and event.ids:
+        return f"the change {event.ids[0]}" + (f" and {len(event.ids) - 1:,} more" if len(event.ids) > 1 else "")
+    pages = event.urls[0] if len(event.urls) == 1 else f"{count(len(event.urls), 'page')} of {event.host}"
+    return f"the event '{event.event} {without_password(pages)}'"
 
 
 def _shell_syntax(line: str) -> str | None:

@@ -172,6 +172,8 @@ class Pipeline(Generic[T]):
     def run(self) -> Topology:
         """Fetch, compare and hand to the recorder all that the source yields. Returns how the threads were arranged."""
         _LOG.debug("pipeline started", extra={"pipeline": self._plan.pipeline})
+        if self.ending.stop.requested:  # before this run began, perhaps for another one: nothing is fetched
+            self.links.close()
         with at_full_speed():
             topology = run_topology(self._plan, self)
         sizes = {"producers": topology.producers, "slots": topology.slots, "consumers": topology.consumers}

@@ -38,8 +38,12 @@ class Plan:
         if self.pipeline not in PIPELINES:
             raise BadSetting(f"'{self.pipeline}' is not a pipeline: choose one of {', '.join(PIPELINES)}.")
         for name, most in _LIMITS.items():
-            value = getattr(self, name)
-            if value is not None and not 1 <= value <= most:
+            value: object = getattr(self, name)
+            if value is None and name not in ("queues", "capacity"):
+                continue
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise BadSetting(f"--{name} must be a whole number between 1 and {most:,}, not {value!r}.")
+            if not 1 <= value <= most:
                 raise BadSetting(f"--{name} must be between 1 and {most:,}, not {value:,}.")
         if self.queues > 1 and self.pipeline != "two-section":
             raise BadSetting("--queues goes with the two-section pipeline only.")

@@ -51,9 +51,11 @@ class Stop:
         return f"<Stop requested={self.requested} bells={len(self._bells)}>"
 
     def listen(self) -> Bell:
-        """Return one more bell, for another thread: the request rings it too."""
+        """Return one more bell, for another thread: the request rings it too, also one that was made before."""
         bell = Bell()
         self._bells += (bell,)
+        if self.requested:
+            bell.ring()
         return bell
 
     def unlisten(self, bell: Bell) -> None:

@@ -81,7 +81,8 @@ class ProducerThreads:
         bell = pipeline.ending.stop.bell
         last = time.monotonic()
         while any(producer.thread.at_work for producer in self._members):
-            bell.wait(LOOK)
+            if self.stopped_at is not None or not pipeline.ending.stop.requested:
+                bell.wait(LOOK)  # a stop that was requested before this run began may not ring again
             now = time.monotonic()
             broken = pipeline.recorder.failed or self.error is not None or failed() or not pipeline.may_go_on()
             if self.stopped_at is None and (pipeline.ending.stop.requested or broken):

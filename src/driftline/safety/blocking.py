@@ -81,7 +81,7 @@ class UnsafePages:
         lists = [_List(one) for one in self._records.blocklist_digests()]
         self._known = _Known(lists, reported) if lists or reported else None
         self._stamp, self._read_again_at = stamp, 0.0
-        _LOG.debug("%d blocklists and reports of %d pages read", len(lists), len(reported))
+        _LOG.debug("read %s, and reports of %s", count(len(lists), "blocklist"), count(len(reported), "page"))
 
     def pages(self, page_ids: Sequence[int] | None = None) -> dict[int, BlockedPage]:
         """Return the watched pages that are blocked, or those among `page_ids`, by their ids, after a `refresh`.

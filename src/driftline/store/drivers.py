@@ -26,7 +26,7 @@ from driftline.errors import MissingExtra, StoreError
 from driftline.store.locks import WAITS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from sqlalchemy import Connection, Engine
 
@@ -67,6 +67,9 @@ _CONNECT = {
 # a statement with a list of ids is another one for each length, and takes 100 kB: the default of 128 takes much memory
 _SQLITE_CONNECT = {"cached_statements": 24}
 _AS_NOTHING: dict[None, None] = {}
+_MAGIC = b"SQLite format 3\0"
+_HEAD = 105  # bytes of a database file, up to how many entries its first page has
+_OUR_TABLES = ("alembic_version", "pages", "states", "checks")  # some of those that every store has
 _READING = ("PRAGMA query_only=ON", "PRAGMA cache_size=-4000")
 
 
@@ -80,7 +83,7 @@ def make_engine(url: URL, path: Path | None, where: str, *, read_only: bool) -> 
     except ModuleNotFoundError:
         raise MissingExtra("A PostgreSQL store", "postgres") from None
     if path is not None:
-        _prepare_sqlite(engine, _READING if read_only else _PRAGMAS)
+        _prepare_sqlite(engine, _READING if read_only else _PRAGMAS, where)
     else:
         _prepare_postgresql(engine)
     return engine
@@ -108,6 +111,12 @@ def means_locked(cause: BaseException | None) -> bool:
         # the last byte of an extended code is its basic code; errors of the driver itself have none
         return getattr(cause, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
     return getattr(cause, "sqlstate", None) in _LOCKED_STATES
+
+
+def means_damaged(cause: BaseException | None) -> bool:
+    """Return whether a driver's error means that a file is damaged, or no database at all."""
+    code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
+    return isinstance(cause, sqlite3.Error) and code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def means_no_fts5(cause: BaseException | None) -> bool:
@@ -142,19 +151,56 @@ def means_full(cause: BaseException | None) -> bool:
 
 
 def is_there(where: str) -> bool:
-    """Return whether the file of a store exists; True for a store on a server."""
+    """Return whether the file of a store exists and has anything in it; True for a store on a server.
+
+    A database without any table counts as missing: a command that only reads must not create ours in it. A file of no
+    bytes does not: it was made to become a store.
+    """
     try:
-        return _is_url(where) or _path_of(where).exists()
-    except OSError:
+        if _is_url(where):
+            return True
+        path = _path_of(where)
+        return path.exists() and not _is_without_tables(path)
+    except (OSError, StoreError):
         return True  # opening it will raise an error with the reason
 
 
 def _is_url(where: str) -> bool:
-    return "://" in where and not where.startswith("sqlite://")
+    return "://" in where and not where.startswith("sqlite:")
 
 
 def _path_of(where: str) -> Path:
-    return Path(where.removeprefix("sqlite:///")).expanduser().absolute()
+    """Return the path of the file of a store; StoreError for a name that only looks like one to SQLite."""
+    name = where.removeprefix("sqlite:///")
+    if not name.strip():
+        raise StoreError("The store has no name: give the path of a file, or a postgresql:// URL.")
+    if "\0" in name:
+        raise StoreError(f"The store {name!r} cannot be a file, because its name has a NUL character: give a path.")
+    if name == ":memory:":
+        raise StoreError("The store ':memory:' would be lost at the end: give the path of a file.")
+    if name.startswith(("sqlite:", "file:")):
+        plain = name.partition(":")[2].lstrip("/").partition("?")[0] or "pages.db"
+        raise StoreError(f"The store '{where}' is neither a path nor a postgresql:// URL: write a path, as '{plain}'.")
+    try:
+        return Path(name).expanduser().absolute()
+    except FileNotFoundError:
+        raise StoreError(
+            f"The store '{where}' cannot be found, because the current folder was removed: change to another one."
+        ) from None
+    except RuntimeError as error:  # there is no such user
+        raise StoreError(f"The store '{where}' cannot be found: {str(error).rstrip('.')}.") from None
+
+
+def _is_without_tables(path: Path) -> bool:
+    """Return whether a file is an SQLite database without tables, by its first page, so that nothing is written."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    journal = path.with_name(f"{path.name}-wal")  # what is in it is not in the file yet
+    in_journal = journal.exists() and journal.stat().st_size > 0
+    # after the header of the database, that of the first page, a leaf (13), where bytes 3 and 4 count its entries
+    return len(head) == _HEAD and head.startswith(_MAGIC) and head[100] == 13 and not any(head[103:]) and not in_journal
 
 
 def locate(where: str) -> tuple[URL, Path | None]:
@@ -174,14 +220,18 @@ def locate(where: str) -> tuple[URL, Path | None]:
             raise StoreError(f"The store '{shown}' is not a path or a postgresql:// URL.")
         return url, None
     path = _path_of(where)
-    if path.is_dir():
-        raise StoreError(f"The store '{where}' is a folder: give the path of a file in it.")
     try:
+        if path.is_dir():
+            raise StoreError(f"The store '{where}' is a folder: give the path of a file in it.")
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
             path.touch(mode=0o600)
     except OSError as error:
-        raise StoreError(f"The store '{where}' cannot be made: {error.strerror}.") from None
+        raise StoreError(f"The store '{where}' cannot be made ({error.strerror}): choose another path.") from None
+    if not path.is_file():
+        raise StoreError(f"The store '{where}' is not a regular file: give the path of one, or of a new one.")
+    if not os.access(path, os.R_OK):
+        raise StoreError(f"The store '{where}' cannot be read (permission denied): have its owner allow it.")
     return URL.create("sqlite", database=str(path)), path
 
 
@@ -216,7 +266,27 @@ def _prepare_postgresql(engine: Engine) -> None:
             cursor.format = type(cursor.format).BINARY
 
 
-def _prepare_sqlite(engine: Engine, pragmas: Sequence[str]) -> None:
+def is_foreign(tables: Collection[str]) -> bool:
+    """Return whether a database with these tables belongs to another program. One without tables may become a store."""
+    return bool(tables) and not set(tables).issuperset(_OUR_TABLES)
+
+
+def foreign(where: str) -> StoreError:
+    """Return the error for a database of another program."""
+    return StoreError(
+        f"'{where}' is a database of another program, and nothing was written to it: name a store of Driftline, or a "
+        "new one."
+    )
+
+
+def _is_foreign_file(connection: Any) -> bool:
+    """Return whether an SQLite file belongs to another program: by its tables and views, or by numbers of its own."""
+    names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")]
+    marks = [connection.execute(f"PRAGMA {mark}").fetchone()[0] for mark in ("application_id", "user_version")]
+    return is_foreign(names) if names else any(marks)
+
+
+def _prepare_sqlite(engine: Engine, pragmas: Sequence[str], where: str) -> None:
     # without adapters for these two types the driver searches for one for every value, which is slower than writing it
     sqlite3.register_adapter(type(None), _AS_NOTHING.get)
     sqlite3.register_adapter(bytes, bytes)
@@ -226,6 +296,9 @@ def _prepare_sqlite(engine: Engine, pragmas: Sequence[str]) -> None:
     def _on_connect(connection: Any, _record: object) -> None:
         # the driver must not begin transactions by itself: '_on_begin' decides of which kind they are
         connection.isolation_level = None
+        if _is_foreign_file(connection):
+            connection.close()
+            raise foreign(where)
         if pragmas is _PRAGMAS and connection.execute("PRAGMA page_count").fetchone() == (0,):
             connection.execute(SHRINKS_IN_STEPS)  # must be set before anything is in the file
         for pragma in pragmas:

@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING, Self
 from sqlalchemy import inspect, text
 from sqlalchemy.exc import DatabaseError, DBAPIError, IntegrityError
 
-from driftline.errors import NoTextSearch, StoreError, StoreLocked, StoreUnavailable, UnsupportedStore
+from driftline.errors import DamagedStore, NoTextSearch, StoreError, StoreLocked, StoreUnavailable, UnsupportedStore
 from driftline.store.drivers import (
     SHRINKS_IN_STEPS,
     ServerWatch,
     file_identity,
     first_line,
+    foreign,
+    is_foreign,
     is_writable,
     locate,
     make_engine,
+    means_damaged,
     means_full,
     means_locked,
     means_no_fts5,
@@ -38,6 +41,7 @@ from driftline.store.process_locks import (
     is_held_by_file,
 )
 from driftline.store.statements import Statements
+from driftline.urls import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -88,7 +92,8 @@ class Store:
     def open(cls, where: str) -> Self:
         """Open the store at a path or `postgresql://` URL; it is created, or its schema upgraded, where necessary."""
         url, path = locate(where)
-        where = where if path else url.set(drivername="postgresql").render_as_string(hide_password=True)
+        if path is None:
+            where = without_password(url.set(drivername="postgresql").render_as_string(hide_password=True))
         read_only = path is not None and not is_writable(path)
         if path is not None and read_only:
             url = read_only_url(path)
@@ -102,7 +107,7 @@ class Store:
         except (DatabaseError, OSError) as error:
             engine.dispose()
             cause = getattr(error, "orig", None) or error
-            kind = StoreUnavailable if means_unavailable(cause) else StoreError
+            kind = StoreUnavailable if means_unavailable(cause) else _kind_of(cause)
             raise kind(f"The store '{where}' cannot be opened: {first_line(cause)}.") from None
         return store
 
@@ -251,7 +256,7 @@ class Store:
         if found:
             more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
             first = " ".join(found[0].split()).rstrip(".")
-            raise StoreError(
+            raise DamagedStore(
                 f"The store '{self.where}' is damaged ({first}{more}), and nothing was done: restore a backup, or move "
                 "the file away to start anew."
             )
@@ -317,7 +322,7 @@ class Store:
                 "use another build of Python, or a postgresql:// store."
             )
         if not locked and not means_unavailable(cause):
-            return StoreError(f"The store '{self.where}' cannot be {done}: {reason}.")
+            return _kind_of(cause)(f"The store '{self.where}' cannot be {done}: {reason}.")
         if not locked and not means_full(cause):
             self._outage = True
         elif until_written:
@@ -350,10 +355,13 @@ class Store:
 
     def _upgrade(self) -> None:
         with self.engine.connect() as connection:
-            has_schema = inspect(connection).has_table("alembic_version")
+            tables = inspect(connection)
+            has_schema = tables.has_table("alembic_version")
             found = connection.scalar(text("SELECT version_num FROM alembic_version")) if has_schema else None
-        if found == NEWEST:
-            return
+            if found == NEWEST:
+                return
+            if has_schema and is_foreign(tables.get_table_names()):
+                raise foreign(self.where)
         if found is not None and str(found).isdecimal():  # the revisions before the first release were numbers
             instead = "use another database" if self.path is None else "move the file away"
             raise UnsupportedStore(
@@ -375,6 +383,10 @@ class Store:
                 connection.execute(text("SET LOCAL lock_timeout = 0"))
             _run_steps(connection)
         _LOG.debug("brought the schema of '%s' from %s to %s", self.where, found or "nothing", NEWEST)
+
+
+def _kind_of(cause: BaseException | None) -> type[StoreError]:
+    return DamagedStore if means_damaged(cause) else StoreError
 
 
 def _run_steps(connection: Connection) -> None:

@@ -363,7 +363,9 @@ def check_tags(tags: Iterable[str]) -> list[str]:
     """Return the tags, each once; BadSetting unless every one is a short word."""
     labels = list(dict.fromkeys(tag.strip() for tag in tags))
     for label in labels:
-        if not label or len(label) > 64 or any(character.isspace() or character == "," for character in label):
+        # a character that stands for a byte which is not UTF-8 cannot be stored
+        wrong = any(one.isspace() or one in ",\0" or "\ud800" <= one <= "\udfff" for one in label)
+        if not label or len(label) > 64 or wrong:
             raise BadSetting(f"'{label}' is not a tag: use up to 64 characters without spaces or commas.")
     return labels
 

@@ -5,13 +5,46 @@ from __future__ import annotations
 import re
 
 HIDDEN = "***"
+_AS_HIDDEN = rf"\1:{HIDDEN}@"
+# up to the last '@' before a path. It is searched for in whole words only, so that a long text takes no longer
+_USER_INFO = re.compile(r"(?<![^\s/?#])[^\s/?#]*@")
+_AFTER_SLASHES = re.compile(r"^([^:@'\"]*):.*@", re.DOTALL)
 # also without a scheme, as users may type it
-_PASSWORD = re.compile(r"(?:(?<=://)|(?<![^\s'\"(=])(?!mailto:))([^\s:/?#@'\"]*):[^\s/?#]*@", re.IGNORECASE)
+_IN_WORD = re.compile(r"((?:^|(?<=['\"(=]))(?!mailto:)[^:@'\"(=]*):.*@", re.DOTALL | re.IGNORECASE)
+_IN_PARAMETER = re.compile(r"((?<=['\"(=])(?!mailto:)[^:@'\"(=]*):.*@", re.DOTALL | re.IGNORECASE)
+# with a '/', '?' or '#' in the password, where a port should be; such an address is no URL, but is shown in errors
+_NO_PORT = re.compile(r"(?:(?<=//)|(?<=:/))(?!\[)([^\s:/?#@'\"]*):(?!\d{0,5}(?:[/?#)\]}>,;'\"\s]|$))[^\s\"@]{0,300}@")
+_ONE_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*:?[/\\]+|[/\\]*)(?!mailto:)([^:/?#@\[]*):(?!\d{0,5}[/?#])", re.IGNORECASE)
+# PostgreSQL takes a password as a parameter too; a "'" may end a quoted URL
+_DATABASE_URL = re.compile(r"postgres(?:ql)?(?:\+\w+)?://(?:[^\s'\"]|'(?=[^\s.,:;)]))+", re.IGNORECASE)
+_PASSWORD_PARAMETER = re.compile(r"([?&](?:ssl)?password=)[^&]*", re.IGNORECASE)
 
 
 def without_password(text: str) -> str:
     """Return the text with `***` in place of the password of every URL in it."""
-    return _PASSWORD.sub(rf"\1:{HIDDEN}@", text) if ":" in text and "@" in text else text
+    if "password=" in text and "postgres" in text:
+        text = _DATABASE_URL.sub(lambda url: _PASSWORD_PARAMETER.sub(rf"\1{HIDDEN}", url[0]), text)
+    if ":" not in text or "@" not in text:
+        return text
+    if "//" in text or ":/" in text:
+        text = _NO_PORT.sub(_AS_HIDDEN, text)
+    return _USER_INFO.sub(_without_user_password, text)
+
+
+def address_without_password(text: str) -> str:
+    """Return a text that was given as one address, however malformed, without what may be its password."""
+    before, at, after = text.rpartition("@")
+    found = _ONE_ADDRESS.match(before)
+    return without_password(f"{found[0]}{HIDDEN}@{after}" if at and found else text)
+
+
+def _without_user_password(found: re.Match[str]) -> str:
+    """Return a part of a URL that ends with '@', with its password hidden where it is a user name and a password."""
+    text, start, part = found.string, found.start(), found[0]
+    if text.endswith(("//", ":/"), 0, start):
+        return _AFTER_SLASHES.sub(_AS_HIDDEN, part)
+    in_path = start > 0 and not text[start - 1].isspace()
+    return (_IN_PARAMETER if in_path else _IN_WORD).sub(_AS_HIDDEN, part, 1)
 
 
 def as_sent(url: str) -> str:

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from ada_url import normalize_url
 
 from driftline.errors import BadURL
-from driftline.urls import host_of
+from driftline.urls import address_without_password, host_of, without_password
 from driftline.urls.tracking import KNOWN
 
 if TYPE_CHECKING:
@@ -49,11 +49,12 @@ def written(text: str) -> str:
     if not text:
         raise BadURL("The address is empty: give one such as https://example.com/.")
     if len(text) > _LONGEST_TEXT:
-        raise BadURL(f"The address {text[:60]}… is {len(text):,} characters long; the most is {LONGEST:,}.")
+        raise BadURL(_too_long(address_without_password(text), len(text)))
     if not text.isprintable() and _CONTROL.search(text):
-        raise BadURL(f"The address {text[:100]!r} contains control characters.")
+        raise BadURL(f"The address {address_without_password(text)[:100]!r} contains control characters.")
     if " " in text:
-        raise BadURL(f"The address '{text}' contains a space: write it as %20, or give one address at a time.")
+        shown = address_without_password(text)
+        raise BadURL(f"The address '{shown}' contains a space: write it as %20, or give one address at a time.")
     try:
         address = normalize_url(_with_scheme(text))
     except ValueError:
@@ -89,10 +90,14 @@ def acceptable(address: str) -> str:
 def problem_with(address: str) -> str | None:
     """Return why a well-formed URL cannot be added; None if it can. Pages that are watched already are not affected."""
     if len(address) > LONGEST:
-        return f"The address {address[:60]}… is {len(address):,} characters long; the most is {LONGEST:,}."
+        return _too_long(without_password(address), len(address))
     if _TWO_SCHEMES.match(address):
-        return f"The address '{address}' begins with two schemes: leave one of them out."
+        return f"The address '{without_password(address)}' begins with two schemes: leave one of them out."
     return _problem_with_host(host_of(address))
+
+
+def _too_long(shown: str, length: int) -> str:
+    return f"The address {shown[:60]}… is {length:,} characters long; the most is {LONGEST:,}."
 
 
 def _problem_with_host(host: str) -> str | None:
@@ -125,7 +130,8 @@ def _with_scheme(text: str) -> str:
         return text if len(rest) - len(after) == 2 or _names_host(after) else _refuse(text)
     # 'localhost:8080' and 'example.com:/x' have a host and a port, 'mailto:me@example.com' a scheme
     if scheme and (rest.startswith("//") or not (rest[:1].isdigit() or "." in scheme)):
-        raise BadURL(f"'{text}' is not on the web: only http and https addresses can be watched.")
+        shown = address_without_password(text)
+        raise BadURL(f"'{shown}' is not on the web: only http and https addresses can be watched.")
     return f"https://{text}" if _names_host(text) else _refuse(text)
 
 
@@ -153,4 +159,5 @@ def _normal_escape(found: re.Match[str]) -> str:
 
 
 def _refuse(text: str) -> NoReturn:
-    raise BadURL(f"'{text}' is not the address of a web page: give one such as https://example.com/.") from None
+    shown = address_without_password(text)
+    raise BadURL(f"'{shown}' is not the address of a web page: give one such as https://example.com/.") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,114 @@ def test_what_is_written_wrong_is_refused_with_one_sentence_that_says_how(
     assert str(error.value) == sentence
 
 
+HUGE = 10**400
+NO_TEXT = "a\udcffb"  # as Python reads bytes that are not UTF-8
+WRONG: list[tuple[tuple[object, ...], list[Callable[[Any, Any], Any]]]] = [
+    (
+        (None, 5, b"a", Path("a"), ["a"]),
+        [
+            lambda pages, url: pages.diff(url),
+            lambda pages, url: pages.history.checks(url),
+            lambda pages, url: pages.history.version(url),
+            lambda pages, url: pages.history.screenshot(url),
+            lambda pages, url: pages.history.diff(url),
+            lambda pages, url: pages.history.word_diff(url),
+            lambda pages, url: pages.history.html_diff(url),
+            lambda pages, url: pages.history.table_changes(url),
+            lambda pages, url: pages.history.markup_changes(url),
+            lambda pages, url: pages.history.outline(url),
+            lambda pages, url: pages.visit(url),
+            lambda pages, url: pages.safety.report(url),
+            lambda pages, url: pages.safety.withdraw_report(url),
+        ],
+    ),
+    (
+        (5, b"a", Path("a"), ["a"]),
+        [
+            lambda pages, url: pages.changes(url),
+            lambda pages, url: pages.search("x", url=url),
+            lambda pages, url: pages.edit(URL, move_to=url),
+        ],
+    ),
+    (
+        (5, 2**70, ["a"], NO_TEXT),
+        [
+            lambda pages, tag: pages.pages(tag),
+            lambda pages, tag: pages.check(tag=tag),
+            lambda pages, tag: pages.changes(tag=tag),
+            lambda pages, tag: pages.search("x", tag=tag),
+            lambda pages, tag: pages.crawl(URL, tag=tag, watch=True),
+            lambda pages, tag: pages.add(URL, tags=[tag]),
+            lambda pages, reason: pages.safety.report(URL, reason=reason),
+            lambda pages, budget: pages.watch(budget=budget),
+            lambda pages, budget: pages.schedule.upcoming(budget=budget),
+            lambda pages, state: pages.pages(state=state),
+            lambda pages, verdict: pages.history.feedback("1-1", verdict),
+            lambda pages, change: pages.history.feedback(change, "noise"),
+            lambda pages, change: pages.history.forget_feedback(change),
+        ],
+    ),
+    (
+        (5, "x"),
+        [
+            lambda pages, plan: pages.check(plan=plan),
+            lambda pages, plan: pages.crawl(URL, plan=plan),
+            lambda pages, stop: pages.check(stop=stop),
+            lambda pages, stop: pages.crawl(URL, stop=stop),
+            lambda pages, stop: pages.watch(stop=stop),
+            lambda pages, stop: pages.maintenance.catch_up(stop=stop),
+            lambda pages, progress: pages.check(progress=progress),
+            lambda pages, progress: pages.crawl(URL, progress=progress),
+            lambda pages, progress: pages.search("x", progress=progress),
+            lambda pages, available: pages.visit(URL, available=available),
+            lambda pages, fresh: pages.check(fresh=fresh),
+            lambda pages, whole_host: pages.safety.report(URL, whole_host=whole_host),
+        ],
+    ),
+    (("x", 0, True), [lambda _, producers: driftline.Plan(producers=producers)]),
+    ((None, "x", 0), [lambda _, queues: driftline.Plan(queues=queues)]),
+    ((None, 5, b"x"), [lambda pages, query: pages.search(query)]),
+    ((datetime.min, HUGE, float("nan")), [lambda pages, since: pages.changes(since=since)]),  # noqa: DTZ901 as programs do
+    ((HUGE, 10**5_000), [lambda pages, every: pages.add(URL, every=every)]),
+    ((HUGE, "x"), [lambda pages, seconds: pages.visit(URL, seconds=seconds)]),
+    ((0, ""), [lambda pages, tags: pages.edit(URL, tags=tags)]),
+    ((-1, "x", 1.5), [lambda pages, limit: pages.pages(limit=limit), lambda pages, offset: pages.pages(offset=offset)]),
+    (
+        (None, "a\0b", 5),
+        [
+            lambda pages, path: pages.visits.import_file(path),
+            lambda pages, source: pages.safety.add_blocklist(source),
+            lambda pages, name: pages.safety.remove_blocklist(name),
+        ],
+    ),
+    ((None, "x"), [lambda pages, votes: pages.safety.report(URL, votes=votes)]),
+    (("a\0b", 5), [lambda _, store: driftline.open(store)]),
+]
+
+
+@pytest.mark.parametrize(("values", "calls"), WRONG)
+def test_a_value_of_a_wrong_type_or_size_is_refused_with_a_short_sentence(
+    pages: Driftline, values: tuple[object, ...], calls: list[Callable[[Any, Any], Any]]
+) -> None:
+    for value, call in product(values, calls):
+        with pytest.raises(driftline.DriftlineError) as error:
+            call(pages, value)
+        assert str(error.value).endswith(".")
+        assert len(str(error.value)) < 300
+    assert pages.pages() == []
+
+
+@pytest.mark.parametrize("huge", [2**70, 10**5_000], ids=["more than a database takes", "more than Python writes"])
+def test_a_limit_may_be_of_any_size(pages: Driftline, huge: int) -> None:
+    pages.add(URL)
+    assert len(pages.pages(limit=huge)) == len(pages.schedule.upcoming(huge)) == len(pages.rank("value", huge)) == 1
+    found = (pages.pages(offset=huge), pages.history.checks(URL, huge), [*pages.changes(limit=huge)])
+    assert found == ([], [], [])
+    assert pages.search("word", limit=huge) == []
+    with pytest.raises(driftline.UnknownVersion):
+        pages.history.screenshot(URL, 2**70)
+
+
 @pytest.mark.parametrize("every", ["90m", "1h30m", timedelta(minutes=90), 5_400, 5_400.0])
 def test_an_interval_is_a_text_a_timedelta_or_seconds(pages: Driftline, every: driftline.Duration) -> None:
     pages.add(URL, every=every)
@@ -151,6 +260,39 @@ def test_progress_is_reported_while_pages_are_checked(tmp_path: Path) -> None:
         seen: list[tuple[int, int]] = []
         world.pages.check(progress=lambda done, total: seen.append((done, total)))
         assert seen[-1] == (5, 5)
+
+
+@pytest.mark.parametrize("pipeline", ["two-section", "three-section", "sequential"])
+def test_with_a_stop_that_was_requested_before_no_page_is_fetched(
+    tmp_path: Path, pipeline: driftline.PipelineName
+) -> None:
+    with World(tmp_path) as world:
+        world.watch(2)
+        asked: list[str] = []
+        world.asked = asked.append
+        stop = driftline.Stop()
+        stop.request()
+        plan = driftline.Plan(pipeline=pipeline)
+        assert [world.pages.check(stop=stop, plan=plan).pages for _ in range(3)] == [0, 0, 0]
+        world.pages.crawl(world.server.url("/0"), stop=stop, plan=plan)
+        assert list(world.pages.watch(stop=stop)) == []
+        assert asked == []
+        assert world.pages.check().pages == 2
+
+
+def test_a_diff_of_fewer_than_two_versions_says_why_there_is_none(tmp_path: Path) -> None:
+    with World(tmp_path) as world:
+        (url,) = world.watch(1)
+        diffs = (world.pages.diff, world.pages.history.html_diff, world.pages.history.word_diff)
+        for diff in diffs:
+            with pytest.raises(driftline.UnknownVersion, match="has no version yet: check it with"):
+                diff(url)
+        world.pages.check()
+        for diff in diffs:
+            with pytest.raises(driftline.UnknownVersion, match="has only one version so far: there is nothing to"):
+                diff(url)
+            with pytest.raises(UsageError, match=r"Version 1 of .* is the first: name two versions"):
+                diff(url, new=1)
 
 
 def test_pages_are_chosen_by_tag_state_and_number(pages: Driftline) -> None:

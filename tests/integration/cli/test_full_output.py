@@ -63,6 +63,19 @@ def test_what_a_run_could_not_print_is_printed_by_the_next(
     assert f"failing           {page}missing" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("words", [("run", "--once", "-v"), ("-v", "run", "--once")])
+def test_a_full_disk_under_the_log_does_not_end_a_run(
+    words: tuple[str, ...], page: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRIFTLINE_FAIL_AFTER", "1")
+    main_with(["add", f"{page}missing"])
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "driftline", *words]
+        ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=full, text=True, timeout=60, check=False)
+    assert ended.returncode == 0
+    assert f"failing           {page}missing" in ended.stdout
+
+
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_a_run_whose_output_is_closed_ends_and_the_next_one_prints_the_event(
     stream: str, page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

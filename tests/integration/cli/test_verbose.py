@@ -56,6 +56,32 @@ def test_imports_of_visits_and_blocklists_are_followed_too(tmp_path: Path, capsy
     assert (found["blocklist read"]["blocklist"], found["blocklist read"]["hosts"]) == ("bad.txt", 2)
 
 
+def test_a_run_logs_each_check_as_fields(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    url, missing = site.put("/", "<p>Price: 5 euros"), site.url("/missing")
+    main_with(["add", url, missing])
+    capsys.readouterr()
+    assert main_with(["--log-format", "json", "run", "--once", "-v"]) == 0
+    found = {one["url"]: one for one in logged(capsys) if one["message"] == "page checked"}
+    assert (found[url]["verdict"], found[url]["status"], found[url]["bytes"]) == ("new", 200, 60)
+    assert (found[missing]["verdict"], found[missing]["failure"]) == ("failed", "status")
+
+
+@pytest.mark.parametrize("words", [("nosuch",), ("--nosuch", "list"), ("list", "--nosuch"), ("-v", "nosuch")])
+def test_wrong_usage_is_a_line_of_json_too(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    for asked in (("--log-format", "json"), ("--log-format=json",)):
+        assert main_with([*asked, *words]) == 2
+        (line,) = logged(capsys)
+        assert (line["level"], "nosuch" in line["message"]) == ("error", True)
+    assert main_with(["nosuch", "--log-format", "json"]) == 2
+    assert capsys.readouterr().err.startswith("driftline: ")
+
+
+@pytest.mark.parametrize("option", ["-v", "--verbose", "--log-format"])
+def test_an_option_of_every_command_is_said_to_stand_before_it(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main_with(["check", option]) == 2
+    assert f"stands before the command: write 'driftline {option} check'." in capsys.readouterr().err
+
+
 def test_a_format_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main_with(["--log-format", "xml", "list"]) == 2
     assert "'xml' is not a format of the log: use text or json." in capsys.readouterr().err

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -147,6 +149,101 @@ def test_an_address_of_no_store_is_refused_with_a_sentence(where: str) -> None:
     with pytest.raises((StoreError, MissingExtra)) as refused:
         Store.open(where)
     assert str(refused.value).endswith(".")
+
+
+ODD_NAMES = ["", " ", ":memory:", "sqlite:///:memory:", "sqlite://x.db", "sqlite:x.db", "file:x.db", "a\0b"]
+
+
+@pytest.mark.parametrize("where", [*ODD_NAMES, "x" * 300, "/dev/null", "~nosuchuser/pages.db"])
+def test_a_name_that_is_not_that_of_a_file_is_refused_and_makes_none(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StoreError, match=r"^The store .*: \w.*\.$"):
+        Store.open(where)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_in_a_removed_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(StoreError, match="the current folder was removed: change to another one"):
+        Store.open("pages.db")
+
+
+def test_a_named_pipe_is_no_store(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(StoreError, match="is not a regular file"):
+        Store.open(str(tmp_path / "pipe"))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read anything")
+def test_a_store_that_may_not_be_read_is_refused_as_such(tmp_path: Path) -> None:
+    Store.open(str(tmp_path / "pages.db")).close()
+    (tmp_path / "pages.db").chmod(0)
+    with pytest.raises(StoreError, match="permission denied"):
+        Store.open(str(tmp_path / "pages.db"))
+
+
+def make_foreign(path: Path, *statements: str) -> bytes:
+    with closing(sqlite3.connect(path)) as other:
+        for statement in statements:
+            other.execute(statement)
+        other.commit()
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("CREATE TABLE bookmarks (url TEXT)", "INSERT INTO bookmarks VALUES ('https://a.example/')"),
+        ("CREATE TABLE alembic_version (version_num TEXT)", "INSERT INTO alembic_version VALUES ('a001')"),
+        ("PRAGMA journal_mode=WAL", "CREATE TABLE pages (url TEXT)"),
+        ("PRAGMA application_id=7",),
+        ("PRAGMA user_version=7",),
+    ],
+)
+def test_a_database_of_another_program_is_refused_and_stays_as_it_is(
+    statements: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "foreign.db"
+    before = make_foreign(path, *statements)
+    with pytest.raises(StoreError, match="is a database of another program, and nothing was written to it"):
+        Store.open(str(path))
+    page = "https://a.example/"
+    for words in [("add", page), ("list",), ("check",), ("run", "--once"), ("show", page), ("compact",), ("doctor",)]:
+        assert main_with([*words, "--store", str(path)]) in (1, 2), words
+        capsys.readouterr()
+    assert path.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == ["foreign.db"]
+
+
+def test_a_database_without_tables_becomes_a_store_only_when_something_is_added(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "blank.db"
+    before = make_foreign(path, "CREATE TABLE t (a)", "DROP TABLE t")
+    assert main_with(["list", "--store", str(path)]) == 2
+    assert f"There is no store '{path}'" in capsys.readouterr().err
+    assert path.read_bytes() == before
+    assert main_with(["add", "https://a.example/", "--store", str(path)]) == 0
+    assert main_with(["list", "--store", str(path)]) == 0
+
+
+def test_a_new_file_without_a_byte_becomes_a_store(tmp_path: Path) -> None:
+    (tmp_path / "new.db").touch()
+    assert main_with(["list", "--store", str(tmp_path / "new.db")]) == 0
+
+
+def test_the_doctor_advises_a_backup_only_for_a_damaged_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "text.db").write_text("no database at all, but long enough to be taken for one by its size" * 20)
+    make_foreign(tmp_path / "foreign.db", "CREATE TABLE bookmarks (url TEXT)")
+    for where, advised in [("text.db", True), ("foreign.db", False), (".", False), ("/dev/null", False)]:
+        assert main_with(["doctor", "--quick", "--store", str(tmp_path / where)]) == 1
+        assert ("restore a backup" in capsys.readouterr().out) is advised, where
 
 
 def test_a_transaction_that_raises_leaves_nothing_behind(tmp_path: Path) -> None:

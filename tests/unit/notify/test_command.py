@@ -8,9 +8,11 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +136,7 @@ def test_a_command_that_fails_three_times_and_then_succeeds_gets_its_event(tmp_p
     assert runner(line, waiting, complaints.append, clock=clock).close(lambda: None)
     assert delivered(tmp_path / "events") == [1]
     assert waiting.kept == {}
-    assert complaints[0] == "'sh' ended with status 1. It will be run again for event 1."
+    assert complaints[0] == "'sh' ended with status 1. It will be run again for the change 1-1."
 
 
 def test_it_is_tried_again_by_itself(tmp_path: Path) -> None:
@@ -173,7 +175,7 @@ def test_after_a_day_an_event_is_given_up(tmp_path: Path) -> None:
     clock.now += GIVE_UP_AFTER
     assert runner("false", waiting, complaints.append, clock=clock).close(lambda: None)
     assert waiting.kept == {}
-    assert complaints[-1] == "'false' ended with status 1. It failed for a day: event 1 is given up."
+    assert complaints[-1] == "'false' ended with status 1. It failed for a day: the change 1-1 is given up."
 
 
 def test_an_event_that_was_held_up_has_a_day_of_its_own(tmp_path: Path) -> None:
@@ -409,7 +411,44 @@ def test_a_stop_while_the_command_is_being_started_ends_it(tmp_path: Path, monke
             "sh -c 'echo no such list. >&2; exit 3'",
             CommandResult(end=CommandEnd.FAILED, error="'sh' ended with status 3: no such list."),
         ),
+        (
+            "sh -c 'kill -9 $$'",
+            CommandResult(end=CommandEnd.FAILED, error="'sh' was killed by signal 9 (SIGKILL)."),
+        ),
+        (
+            f"sh -c 'kill -{signal.SIGRTMIN + 2} $$'",
+            CommandResult(end=CommandEnd.FAILED, error=f"'sh' was killed by signal {signal.SIGRTMIN + 2}."),
+        ),
     ],
 )
 def test_a_run_of_the_command_says_how_it_ended(line: str, result: CommandResult) -> None:
     assert UserCommand(line).run(b"{}") == result
+
+
+def test_an_event_that_is_no_change_is_named_by_what_happened_to_its_page() -> None:
+    complaints: list[str] = []
+    failing = replace(event(7, "3-4", what=EventKind.FAILING), urls=("http://me:sesame@a.example/3",))
+    runner("false", Waiting([failing]), complaints.append).close(lambda: None)
+    assert complaints[0].endswith("It will be run again for the event 'failing http://me:***@a.example/3'.")
+
+
+def test_without_temporary_files_an_attempt_fails_and_the_next_delivers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, folder = tmp_path / "events", tmp_path / "temporary"
+    complaints: list[str] = []
+    waiting, clock = Waiting([event(1), event(2)]), Clock()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    assert not runner(f"sh -c 'cat >> {file}'", waiting, complaints.append, clock=clock).close(lambda: None)
+    assert sorted(waiting.kept) == [1, 2]
+    assert "no temporary file can be written (No such file or directory)" in complaints[0]
+    folder.mkdir()
+    assert runner(f"sh -c 'cat >> {file}'", waiting, complaints.append, clock=clock).close(lambda: None)
+    assert delivered(file) == [1, 2]
+
+
+def test_a_full_disk_is_one_failed_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "TemporaryFile", partial(open, "/dev/full", "r+b", buffering=0))
+    result = UserCommand("true").run(b"{}")
+    assert result.end is CommandEnd.FAILED
+    assert "(No space left on device): free space, or set TMPDIR" in result.error
