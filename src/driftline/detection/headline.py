@@ -31,7 +31,8 @@ _ROOM_FOR_REST = 16  # characters for '(and 1,234 more)'
 _FEW_WORDS, _MANY_WORDS = 4, 6
 _LONG_LINE = 60  # characters: in a longer line, the heading above says better where a few words changed
 _MOST_LINES = 3  # of an entry
-_MOST_EDITS = 40  # that are worded: the others are only counted
+_MOST_EDITS = 12  # that are worded: the others are only counted
+_FEW_EDITS = 10  # with more of them, a cell of a table is not what matters most
 _AROUND = 3  # words
 _NUMBER = re.compile(r"\d")
 _UNNAMED = re.compile(r"(?:row|column) \d+")
@@ -113,7 +114,7 @@ def _cell_labels(
     real: Sequence[LineEdit], cells: Callable[[Sequence[str]], Sequence[ChangedCell]]
 ) -> dict[tuple[str, str], str]:  # fmt: skip
     short = [edit.new.text for edit in real if edit.old and edit.new and len(edit.new.text) <= _LONG_LINE]
-    return {(cell.old, cell.new): _name_of(cell) for cell in cells(short)} if short else {}
+    return {(cell.old, cell.new): _name_of(cell) for cell in cells(short)} if short and len(real) <= _FEW_EDITS else {}
 
 
 def _name_of(cell: ChangedCell) -> str:
@@ -150,12 +151,13 @@ class _Writer:
         few = bool(max(len(gone), len(come)) <= _MANY_WORDS and gone and come)
         if not few and not prefix and not suffix:
             return _Item(rank=3, text=f"{'New entry' if self._feed else 'New'}: {cut(after, _LONGEST_ENTRY)}")
-        dated = bool(dates_in(before) or dates_in(after)) or _is_numbering(prefix, gone, come, suffix)
+        numbers = bool(_NUMBER.search(" ".join((*gone, *come))))
+        dated = few and numbers and (bool(dates_in(after)) or _is_numbering(prefix, gone, come, suffix))
         goes_on = bool(prefix) and bool(_NUMBER.search(prefix[-1]) or masked(f"1 {prefix[-1]}") == "")
-        if not few or goes_on or not _NUMBER.search(" ".join((*gone, *come))):
+        if not few or goes_on or not numbers:
             heading = self._label_of_heading(line)
             lead = f"{cut(heading, _LONGEST_LABEL)}: " if heading else ""
-            rank = 8 if dated and few else 4 if few else 5
+            rank = 8 if dated else 4 if few else 5
             return _Item(rank=rank, text=f"{lead}{_in_context(prefix, gone, come, suffix)}")
         if _CURRENCY.fullmatch(suffix[0].strip(".,;")) if suffix else False:
             gone, come, suffix = [*gone, suffix[0]], [*come, suffix[0]], suffix[1:]

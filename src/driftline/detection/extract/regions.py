@@ -93,10 +93,14 @@ def region_of_element(tag: str, attributes: Mapping[str, str | None]) -> Region 
 def _named(name: str) -> Region | None:
     """Return the region that the name of an element stands for, if any."""
     name = name if name.islower() else _HUMP.sub(r"\1-\2", name).lower()
-    for found in _PART.finditer(name):
-        if not _HAVING.search(name, 0, found.start()):
-            return _BY_PART[found.group()]
-    return None
+    found = _PART.search(name)
+    while (
+        found is not None
+        and name[found.start() - 1 : found.start()] in ("-", "_")
+        and _HAVING.search(name, 0, found.start())
+    ):
+        found = _PART.search(name, found.end())
+    return None if found is None else _BY_PART[found.group()]
 
 
 # the same few names recur within a page and from check to check

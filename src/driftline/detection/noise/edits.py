@@ -33,6 +33,7 @@ BESIDE_CONTENT = frozenset({*NOISE_OF_REGION.values(), NoiseKind.LINKS})
 REWRITTEN_PAGE = 300  # edits: a page with more of them was rewritten
 _SHORT = 100  # characters: in a longer sentence, words about stock are about something else
 _MOST_KINDS = 3  # kinds of noise that a sentence names
+_SOME_EDITS = 80  # edits of a page that was not rewritten
 _MOST_EDITS = 20  # edits of a change that are kept
 _LONGEST_TEXT = 300  # characters of either side of an edit that are kept
 
@@ -225,8 +226,12 @@ def kind_of(edits: Sequence[LineEdit]) -> ChangeKind:
 
 
 def with_headings(edits: Sequence[LineEdit], old: JudgedDocument, new: JudgedDocument) -> list[LineEdit]:
-    """Return the edits with the nearest heading above each, as far as the new document has it; none if all is noise."""
-    headings = new.headings.texts if any(edit.noise is None for edit in edits) else set[str]()
+    """Return the edits with the nearest heading above each, as far as the new document has it.
+
+    They stay as they are if all of them are noise, or if they are many: then the page was rewritten.
+    """
+    some = len(edits) <= _SOME_EDITS and any(edit.noise is None for edit in edits)
+    headings = new.headings.texts if some else set[str]()
     if not headings:
         return list(edits)
     above: list[str] = []
