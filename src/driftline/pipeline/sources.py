@@ -127,6 +127,11 @@ class Feed:
         """Return how many pages wait or are being checked."""
         return len(self._held) - len(self._settled) - len(self._put_off)
 
+    @property
+    def idle(self) -> bool:
+        """Whether no page waits or is being checked, and the right to check pages was given back."""
+        return not len(self) and not self._changing_right and not self._right.holds()
+
     def held(self) -> list[int]:
         """Return the pages that wait, are being checked or are put off."""
         with self._lock:

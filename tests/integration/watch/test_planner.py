@@ -65,9 +65,8 @@ class Watched(World):
 
     def quiet(self, but: int = 0) -> None:
         """Wait until nothing is being checked, but for so many pages."""
-        while len(self.run.feed) > but:
+        while len(self.run.feed) > but or not (but or self.run.feed.idle):
             self.run.wait(0.01)
-        self.run.feed.held()  # the right is released by then, after the last page was recorded
 
     def paths(self) -> list[str]:
         """What was requested from the server, in order."""
