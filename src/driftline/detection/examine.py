@@ -204,6 +204,25 @@ def _only_reread(reading: str, job: Job) -> ChangeSummary:
     )
 
 
+def _table_of(text: str, body: bytes) -> int:
+    """Return the number of the table in which a cell begins with this text; 0 if there is none."""
+    at = body.find(f">{text}<".encode())
+    if at < 0 or _CELL.search(body, max(0, at - _NEAR), at + 1) is None:
+        return 0
+    return body.count(b"<table", 0, at)
+
+
+def _table(body: bytes, number: int) -> bytes:
+    """Return the markup of a table; empty if there are fewer."""
+    start = -1
+    for _ in range(number):
+        start = body.find(b"<table", start + 1)
+        if start < 0:
+            return b""
+    end = body.find(b"</table", start)
+    return body[start:end] if end >= 0 else body[start:]
+
+
 class Side(NamedTuple):
     """One of two documents to compare: its decoded body, its text, when it was fetched, and its blocks if known."""
 
@@ -249,15 +268,11 @@ def _headline(
         return reordered(first_moved(old.text, new.text))
 
     def cells(texts: Sequence[str]) -> list[ChangedCell]:
-        if feed or b"<table" not in new.body or not any(map(is_in_cell, texts[:_TRIED])):
-            return []
-        before, after = (decode_text(side.body, content_type)[0] for side in (old, new))
-        return changed_cells(before, after)
-
-    def is_in_cell(text: str) -> bool:
-        # to parse two documents for their tables takes as long as all the rest
-        at = new.body.find(f">{text}<".encode())
-        return at >= 0 and _CELL.search(new.body, max(0, at - _NEAR), at + 1) is not None
+        # only the tables of these texts: to parse two documents takes as long as all the rest
+        numbers = {number for text in texts[:_TRIED] if (number := _table_of(text, new.body))} if not feed else ()
+        tables = [[_table(side.body, number) for side in (old, new)] for number in sorted(numbers)]
+        read = [[decode_text(table, content_type)[0] for table in pair] for pair in tables if all(pair)]
+        return [cell for before, after in read for cell in changed_cells(before, after)]
 
     feed = _FEED.search(new.body, 0, _HEAD) is not None
     return headline_of(judgement.edits, *sides, feed=feed, cells=cells)

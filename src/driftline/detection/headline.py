@@ -245,7 +245,8 @@ class _Writer:
         found: list[list[Line]] = []
         for line in sorted(lines, key=lambda line: line.at):
             known = blocks is not None and line.at < len(blocks)
-            begins = read.headings.includes(line.at) or (blocks is not None and known and blocks[line.at].linked)
+            is_link = blocks is not None and known and blocks[line.at].linked
+            begins = is_link or (read is self._new and read.headings.includes(line.at))
             last = found[-1] if found else None
             follows = last is not None and line.at == last[-1].at + 1
             short = len(line.folded.split()) <= _FEW_WORDS

@@ -109,14 +109,15 @@ _MOST_NAMES = 20_000
 _LONGEST_NAME = 500  # characters: longer ones are not cached, so that a hostile page cannot fill the memory
 
 
-_HEADING = re.compile(rb"<h[1-6]\b[^>]*>(.{1,600}?)</h[1-6]", re.IGNORECASE | re.DOTALL)
+# without IGNORECASE, which takes twice the time
+_HEADING = re.compile(rb"<[hH][1-6]\b[^>]*>(.{1,600}?)</[hH][1-6]", re.DOTALL)
 _TAGS = re.compile(rb"<[^>]*>")
 
 
 def headings_of(body: bytes) -> set[str]:
     """Return the texts of the headings of a document, found without parsing it: they are wanted for few documents."""
-    found = {_TAGS.sub(b"", heading).decode("utf-8", "replace") for heading in _HEADING.findall(body)}
-    return {text for heading in found if (text := " ".join(unescape(heading).split()))}
+    together = unescape(_TAGS.sub(b"", b"\0".join(_HEADING.findall(body))).decode("utf-8", "replace"))
+    return {text for heading in together.split("\0") if (text := " ".join(heading.split()))}
 
 
 BREAK = "\x00"  # between two runs of text; no document can contain it: the parser replaces it
