@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -317,6 +317,10 @@ def _crawled(event: Event, watched: Mapping[str, Row[Any]]) -> tuple[EventPage, 
     )
 
 
+_FIELDS = tuple(one.name for one in fields(Event))
+_PAGE_FIELDS = tuple(one.name for one in fields(EventPage))
+
+
 def event_document(event: Event) -> dict[str, Any]:
     """Return the event as a JSON object, with its time also in ISO 8601: what commands and `--json` get."""
     edits = [
@@ -328,8 +332,10 @@ def event_document(event: Event) -> dict[str, Any]:
     ]  # fmt: skip
     time_of = event.at.isoformat(timespec="seconds")
     kind = event.kind or (_SITE if event.event in _OF_SITES else "")
-    plain = asdict(replace(event, edits=()))
-    return plain | {"kind": kind, "at": event.at.timestamp(), "time": time_of, "edits": edits}
+    # `asdict` copies every value, and takes a third of the time of publishing
+    plain: dict[str, Any] = {name: getattr(event, name) for name in _FIELDS}
+    of_pages = tuple({name: getattr(page, name) for name in _PAGE_FIELDS} for page in event.pages)
+    return plain | {"kind": kind, "at": event.at.timestamp(), "time": time_of, "pages": of_pages, "edits": edits}
 
 
 def _payload(event: Event) -> dict[str, Any]:
