@@ -25,7 +25,6 @@ from driftline.detection.jobs import Finding, Job
 from driftline.detection.messages import ACCEPTED, AWAITED, NOT_AWAITED, OUT_OF_MEMORY, REFILTERED, REREAD, own_failure
 from driftline.detection.noise.edits import (
     Experience,
-    Headings,
     JudgedDocument,
     Judgement,
     ReadOnce,
@@ -245,10 +244,7 @@ def weigh(
             except UnreadableBody:
                 return Blocks(side.text.split("\n"))  # it has nothing of what is selected now
 
-        return JudgedDocument(
-            text=side.text, title=title, at=side.at, blocks=ReadOnce(parsed, side.blocks),
-            headings=Headings(side.body, side.text),
-        )  # fmt: skip
+        return JudgedDocument(text=side.text, title=title, at=side.at, blocks=ReadOnce(parsed, side.blocks))
 
     sides = read(old), read(new)
     judgement = judge_all(*sides, experience or Experience()) if counts_also(filters) else judge(*sides, experience)

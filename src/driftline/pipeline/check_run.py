@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from driftline.pipeline.watchdog import Stall
     from driftline.settings import Settings
     from driftline.store.events import Group
+    from driftline.store.outbox import Unreported
 
 _LOG = logging.getLogger(__name__)
 
@@ -84,7 +85,7 @@ class RunLedger(Protocol):
     def note_interruption(self, run_id: int) -> None:
         """Note that requests were sent until now, and that the run continues."""
 
-    def publish(self, run_id: int, group: Group) -> None:
+    def publish(self, run_id: int, group: Group, found: Unreported) -> None:
         """Add what the run found to the event log, with what `found_before` returns."""
 
     def end(self, run_id: int, *, reported: bool = False) -> None:
@@ -291,7 +292,8 @@ class Run:
             ended = self._check_all(pages, right, run_id, sink, slow)
             left = pages.count() if self._stop.requested or ended.quiet else 0
             with suppress(StoreError):
-                ledger.publish(run_id, events_of)  # what is not published now is left to the next run
+                # what is not published now is left to the next run
+                ledger.publish(run_id, events_of, tally.found())
             if not left or not self._stop.requested:
                 ledger.finish(run_id)  # pages whose hosts asked for a pause must not hold up all others
             reported = True
@@ -406,6 +408,10 @@ class RunTally:
         self._changes += changes_of(outcomes)
         self._turned += recorded.turned
         self._dangers += recorded.dangers
+
+    def found(self) -> Unreported:
+        """Return what was recorded, and what `recall` added."""
+        return self._changes, self._turned, self._dangers
 
     def recall(self, changes: Sequence[Change], turned: Sequence[Turned], dangers: Sequence[Danger]) -> None:
         """Keep what earlier runs recorded and did not report. Its pages are not counted: they were checked then."""

@@ -22,7 +22,7 @@ from driftline.model.change import ChangeKind, Edit, Region, check_of
 from driftline.model.event import Event, EventKind, EventPage, EventSource
 from driftline.model.page import WarningKind
 from driftline.store.locks import lock_events, patiently, write_once
-from driftline.store.outbox import clear_outbox, is_empty, read_outbox
+from driftline.store.outbox import clear_outbox, is_all, is_empty, read_outbox
 from driftline.store.pages import carries
 from driftline.store.schema import event_pages, event_readers, event_retries, events, pages, states, versions
 from driftline.store.statements import in_batches
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from driftline.model.change import Change
     from driftline.model.event import Danger, Turned
     from driftline.store.engine import Store
+    from driftline.store.outbox import Unreported
 
 #: makes events of changes, pages that began to fail or recovered, and warnings
 Group: TypeAlias = Callable[["list[Change]", "list[Turned]", "list[Danger]"], "list[Event]"]
@@ -79,28 +80,32 @@ class EventLog:
         return f"<EventLog of {self._store.where}>"
 
     def publish(
-        self, group: Group, run_ids: Collection[int] | None = None, *, noise_until: float = math.inf
+        self, group: Group, run_ids: Collection[int] | None = None, *, noise_until: float = math.inf,
+        known: Unreported | None = None,
     ) -> int:  # fmt: skip
         """Turn what is in the outbox into events, and return how many there are.
 
         That is what these checks found, and others that have ended; if `run_ids` is None, also what `run` found. Noise
         that `run` found after `noise_until` waits for other pages that may share it, unless it belongs to a change that
         is published now. Each transaction takes a limited number of findings, so that any number of them takes little
-        memory.
+        memory. A caller that still has what its checks found gives it as `known`, which saves most of the time if there
+        is nothing else in the outbox.
         """
+        few = known is not None and all(len(kind) < _AT_ONCE for kind in known)
 
         def publish(connection: Connection) -> tuple[list[Event], bool]:
             lock_events(connection)
-            found = read_outbox(connection, run_ids, noise_until=noise_until, limit=_AT_ONCE)
-            published: list[Event] = []
+            if few and known is not None and is_all(connection, known):
+                found = {EventSource.CHECK: known}
+            else:
+                found = read_outbox(connection, run_ids, noise_until=noise_until, limit=_AT_ONCE)
             _lock_pages(connection, {check_of(one.id)[0] for some in found.values() for kind in some for one in kind})
+            published: list[Event] = []
             for source, some in found.items():
-                published += [replace(event, source=source) for event in group(*some)]
+                versions_of = {change.id: (change.from_version, change.to_version) for change in some[0]}
+                published += insert_events(connection, group(*some), versions_of, source)
                 clear_outbox(connection, some)
-            versions_of = {
-                change.id: (change.from_version, change.to_version) for some in found.values() for change in some[0]
-            }
-            return insert_events(connection, published, versions_of), bool(found)
+            return published, any(len(kind) >= _AT_ONCE for some in found.values() for kind in some)
 
         published, more = 0, not self._is_empty()
         while more and not (published and self._store.hurried):
@@ -238,9 +243,13 @@ class EventReader:
 
 
 def insert_events(
-    connection: Connection, found: Sequence[Event], versions_of: Mapping[str, tuple[int, int]] = MappingProxyType({})
+    connection: Connection, found: Sequence[Event], versions_of: Mapping[str, tuple[int, int]] = MappingProxyType({}),
+    source: EventSource | None = None,
 ) -> list[Event]:  # fmt: skip
-    """Append events to the log, with title, tags and versions of their pages; return them with their ids."""
+    """Append events to the log, with title, tags and versions of their pages; return them with their ids.
+
+    `source` is the command that found them, if they do not say that themselves.
+    """
     if not found:
         return []
     lock_events(connection)
@@ -248,16 +257,16 @@ def insert_events(
     known = _known_pages(connection, set(pages_of.values()))
     watched = _watched_pages(connection, {url for event in found if not event.ids for url in (*event.urls, *event.to)})
     complete = [
-        replace(event, pages=_checked(event, pages_of, known, versions_of) if event.ids else _crawled(event, watched))
+        replace(
+            event, source=event.source or source,
+            pages=_checked(event, pages_of, known, versions_of) if event.ids else _crawled(event, watched),
+        )
         for event in found
-    ]
-    rows = [
-        {
-            "kind": event.event.value, "at": event.at.timestamp(), "source": event.source and event.source.value,
-            "payload": _payload(event),
-        }
-        for event in complete
     ]  # fmt: skip
+    rows = [
+        {"kind": event.event.value, "at": event.at.timestamp(), "source": event.source, "payload": _payload(event)}
+        for event in complete
+    ]
     made = insert(events).returning(events.c.id, sort_by_parameter_order=True)
     ids = [row.id for row in connection.execute(made, rows)]
     published = [replace(event, id=number) for event, number in zip(complete, ids, strict=True)]

@@ -160,10 +160,10 @@ class Ledger:
 
         patiently(note, self._stopped)
 
-    def publish(self, run_id: int, group: Group) -> None:
+    def publish(self, run_id: int, group: Group, found: Unreported) -> None:
         """Add what the run found to the event log, with what `found_before` returns."""
         run_ids = {run_id, *(other for other, _ in self._unreported)}
-        EventLog(self._store, self._stopped).publish(group, run_ids)
+        EventLog(self._store, self._stopped).publish(group, run_ids, known=found)
 
     def end(self, run_id: int, *, reported: bool = False) -> None:
         """Record that the run sends no more requests, complete or not; without it, the run counts as killed.

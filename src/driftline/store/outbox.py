@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from sqlalchemy import and_, bindparam, delete, insert, or_, select
 
 from driftline.durations import utc
 from driftline.model.change import Change, ChangeKind, Edit, Matter, Region, change_id, check_of
-from driftline.model.event import Danger, EventKind, EventSource
+from driftline.model.event import Danger, EventKind, EventSource, Turn
 from driftline.model.outcome import changes_to_report
 from driftline.model.page import WarningKind
 from driftline.store.failing_pages import stored_turn
@@ -22,7 +22,7 @@ from driftline.store.schema import RUN, changes, checks, outbox, pages, runs, tu
 from driftline.store.statements import in_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from sqlalchemy import Connection, Row, Select
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     #: what there is to report: changes, pages that began to fail or recovered, and warnings
     Unreported: TypeAlias = tuple[list[Change], list[Turned], list[Danger]]
 
+_T = TypeVar("_T")
 _CHANGED = EventKind.CHANGED.value
 _ALL_CHANGES = (
     select(changes, pages.c.url)
@@ -72,6 +73,8 @@ _DANGERS = _ALL_DANGERS.join(
     ),
 )
 _IS_NEW = select(outbox.c.page_id).limit(1)
+_KINDS = select(outbox.c.what).distinct()
+_KEYS = select(outbox.c.page_id, outbox.c.sequence, outbox.c.what)
 _DELETE = delete(outbox).where(
     and_(
         outbox.c.page_id == bindparam("page"),
@@ -128,6 +131,12 @@ def edits_of(stored: str | None) -> tuple[Edit, ...]:
     )  # fmt: skip
 
 
+def is_all(connection: Connection, found: Unreported) -> bool:
+    """Return whether this is exactly what there is to publish."""
+    keys = _keys(found)
+    return {*map(tuple, connection.execute(_KEYS.limit(len(keys) + 1)))} == {*keys}
+
+
 def is_empty(connection: Connection) -> bool:
     """Return whether there is nothing to publish."""
     return connection.execute(_IS_NEW).first() is None
@@ -143,19 +152,28 @@ def read_outbox(
     because it is worth reporting only if many pages share it; but what shares its cause with a change that is to be
     published belongs to the same event.
     """
+    kinds = {*connection.scalars(_KINDS)}
+    if not kinds:
+        return {}
     by_run = runs.c.scope == RUN
     ripe = or_(changes.c.verdict == Matter.MEANINGFUL.value, ~by_run, by_run.is_(None), changes.c.at <= noise_until)
-    queries: list[Select[Any]] = [_CHANGES.where(ripe), _TURNS, _DANGERS]
     # a check that is still at work publishes all that it found at its end
     over = and_(~by_run, runs.c.ended_at.is_not(None))
     these = or_(by_run, over) if run_ids is None else or_(checks.c.run_id.in_(run_ids), over)
-    queries = [query.where(or_(these, runs.c.id.is_(None))) for query in queries]
-    scoped = [query.join(runs, runs.c.id == checks.c.run_id, isouter=True).limit(limit) for query in queries]
-    by_runs = _read(connection, *(query.where(by_run) for query in scoped))
-    found = {
-        EventSource.RUN: (_with_same_cause(connection, by_runs[0], noise_until, limit), *by_runs[1:]),
-        EventSource.CHECK: _read(connection, *(query.where(or_(~by_run, runs.c.scope.is_(None))) for query in scoped)),
-    }
+
+    def read(query: Select[Any], make: Callable[[Row[Any]], _T], *, wanted: bool) -> dict[EventSource, list[_T]]:
+        found: dict[EventSource, list[_T]] = {EventSource.RUN: [], EventSource.CHECK: []}
+        if wanted:  # most outboxes have changes only, and each of these queries takes some milliseconds to prepare
+            query = query.add_columns(runs.c.scope).join(runs, runs.c.id == checks.c.run_id, isouter=True)
+            for row in connection.execute(query.where(or_(these, runs.c.id.is_(None))).limit(limit)):
+                found[EventSource.RUN if row.scope == RUN else EventSource.CHECK].append(make(row))
+        return found
+
+    changed = read(_CHANGES.where(ripe), _change, wanted=_CHANGED in kinds)
+    turned = read(_TURNS, _turned, wanted=not kinds.isdisjoint(Turn))
+    dangers = read(_DANGERS, _danger, wanted=not kinds.isdisjoint(WarningKind))
+    changed[EventSource.RUN] = _with_same_cause(connection, changed[EventSource.RUN], noise_until, limit)
+    found = {source: (changed[source], turned[source], dangers[source]) for source in changed}
     return {source: some for source, some in found.items() if any(some)}
 
 
@@ -176,27 +194,36 @@ def _with_same_cause(connection: Connection, found: list[Change], noise_until: f
 
 def clear_outbox(connection: Connection, found: Unreported) -> None:
     """Delete what was published."""
+    rows = [{"page": page, "number": number, "what": what} for page, number, what in sorted(_keys(found))]
+    if rows:
+        connection.execute(_DELETE, rows)
+
+
+def _keys(found: Unreported) -> list[tuple[int, int, str]]:
+    """Return the keys of these findings in the outbox."""
     changed, turned, dangers = found
     named = [(one.id, _CHANGED) for one in changed]
     named += [(one.id, one.turn.value) for one in turned]
     named += [(one.id, one.kind.value) for one in dangers]
-    keys = sorted((*check_of(name), what) for name, what in named)
-    rows = [{"page": page, "number": number, "what": what} for page, number, what in keys]
-    if rows:
-        connection.execute(_DELETE, rows)
+    return [(*check_of(name), what) for name, what in named]
 
 
 def _read(connection: Connection, changed: Select[Any], turned: Select[Any], dangers: Select[Any]) -> Unreported:
     return (
         [_change(row) for row in connection.execute(changed)],
-        [stored_turn(row.url, row, row.reason) for row in connection.execute(turned)],
-        [
-            Danger(
-                id=change_id(row.page_id, row.sequence), url=row.url, at=utc(row.at), kind=WarningKind(row.kind),
-                reason=row.reason,
-            )
-            for row in connection.execute(dangers)
-        ],
+        [_turned(row) for row in connection.execute(turned)],
+        [_danger(row) for row in connection.execute(dangers)],
+    )
+
+
+def _turned(row: Row[Any]) -> Turned:
+    return stored_turn(row.url, row, row.reason)
+
+
+def _danger(row: Row[Any]) -> Danger:
+    return Danger(
+        id=change_id(row.page_id, row.sequence), url=row.url, at=utc(row.at), kind=WarningKind(row.kind),
+        reason=row.reason,
     )  # fmt: skip
 
 

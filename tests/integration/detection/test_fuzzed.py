@@ -60,7 +60,7 @@ MUTATIONS = (
     flip,
     cut,
     stutter,
-    insert(b"\x00", b"\x00" * 1_000, b"\xff\xfe", b"\xed\xa0\x80", "\ufdd0n\ufdd1\ufdd2\ufdd3".encode()),
+    insert(b"\x00", b"\x00" * 1_000, b"\xff\xfe", b"\xed\xa0\x80", "\x80n\x82\x83\x84".encode()),
     insert(b"<div>" * 500, b"</div>" * 500, b"<table><tr><td>" * 200, b"<a>" * 300, b"<svg><math>" * 100),
     insert(b"<p class='" + b"nav " * 50_000 + b"'>", b"<x " + b"a=b " * 20_000 + b">", b"&" * 20_000, b"&#x110000;"),
     insert(b"<script>", b"<!--", b"<title>", b"<textarea>", b"<plaintext>", b"<noscript>", b"<![CDATA[", b"<?xml"),

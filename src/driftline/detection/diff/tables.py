@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from itertools import count
@@ -11,7 +12,7 @@ from driftline.detection.diff.markup import decoded, is_html, parse
 from driftline.detection.messages import old_to_new
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -21,6 +22,7 @@ _MOST_TABLES, _MOST_ROWS, _MOST_COLUMNS = 200, 5_000, 200  # beyond that, cells 
 _MOST_CELLS = 200_000  # of a document; a cell counts for every column and row that it spans
 _MOST_LINES = 4  # of a cell
 _LONGEST_NAME = 60  # characters
+_DIGIT = re.compile(r"\d")
 
 
 class ChangedCell(NamedTuple):
@@ -165,12 +167,13 @@ def _grid(node: LexborNode, most: int) -> tuple[list[list[str]], list[list[bool]
     for row in node.css("tr")[:_MOST_ROWS]:
         texts: list[str] = []
         are_heads: list[bool] = []
-        for cell in (child for child in row.iter() if child.tag in ("td", "th")):
+        for cell in [child for child in row.iter() if child.tag in ("td", "th")]:
             _fill(texts, are_heads, spans)
-            text, is_head = _text(cell), cell.tag == "th"
-            for _ in range(_span(cell, "colspan")):
+            text, is_head, attributes = _text(cell), cell.tag == "th", cell.attributes
+            rows, columns = (_span(attributes, "rowspan"), _span(attributes, "colspan")) if attributes else (1, 1)
+            for _ in range(columns):
                 if len(texts) < _MOST_COLUMNS:
-                    spans[len(texts)] = _span(cell, "rowspan") - 1, text, is_head
+                    spans[len(texts)] = rows - 1, text, is_head
                     texts.append(text)
                     are_heads.append(is_head)
         _fill(texts, are_heads, spans)
@@ -200,7 +203,7 @@ def _heads(node: LexborNode, grid: Sequence[Sequence[str]], heads: Sequence[Sequ
         return 1
     # nothing is marked as a heading: the first row counts as one if it has no digits
     unmarked = not any(any(row) for row in heads)
-    return int(unmarked and not any(character.isdigit() for text in grid[0] for character in text))
+    return int(unmarked and _DIGIT.search(" ".join(grid[0])) is None)
 
 
 def _label(cells: Sequence[str], heads: Sequence[bool]) -> str:
@@ -223,12 +226,15 @@ def _at(cells: Sequence[str], at: int) -> str:
     return cells[at] if at < len(cells) else ""
 
 
-def _span(cell: LexborNode, name: str) -> int:
-    value = cell.attributes.get(name) or "1"
+def _span(attributes: Mapping[str, str | None], name: str) -> int:
+    value = attributes.get(name) or "1"
     return max(1, min(int(value), _MOST_COLUMNS)) if value.isascii() and value.isdigit() else 1
 
 
 def _text(node: LexborNode) -> str:
+    child = node.first_child
+    if child is None or (child.is_text_node and child.next is None):
+        return " ".join((node.text_content or node.text()).split())  # most cells are text and nothing else
     # without it, the words of two blocks would run together
     separator = " " if node.css_first("p, div, br, li") else ""
     return " ".join(node.text(separator=separator).split())

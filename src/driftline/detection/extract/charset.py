@@ -114,8 +114,8 @@ def _is_mostly_wrong(body: bytes) -> bool:
     return 2 * wrong > sum(not letter.isascii() for letter in text)
 
 
-def is_utf_8(body: bytes, content_type: str, unwanted: str) -> bool:
-    """Return whether `decode_text` would decode the body as UTF-8, and it has none of the unwanted characters.
+def is_utf_8(body: bytes, content_type: str) -> bool:
+    """Return whether `decode_text` would decode the body as UTF-8.
 
     If UTF-8 is declared, single wrong bytes are replaced, and only the start of the body is checked. It is decoded in
     pieces that fit into the processor's cache, in half the time that decoding the whole takes.
@@ -123,13 +123,10 @@ def is_utf_8(body: bytes, content_type: str, unwanted: str) -> bool:
     declared = _declared(body, content_type)
     if body.startswith(_ALL_BOMS) or declared not in (None, _UTF_8):
         return False
-    doubtful = declared is None or any(first in body for first in {character.encode()[:1] for character in unwanted})
-    whole, at, end = memoryview(body), 0, len(body) if doubtful else min(len(body), _PIECE)
+    whole, at, end = memoryview(body), 0, len(body) if declared is None else min(len(body), _PIECE)
     try:
         while at < end:
-            piece, read = codecs.utf_8_decode(whole[at : at + _PIECE], "strict", at + _PIECE >= len(body))
-            if not piece.isascii() and any(character in piece for character in unwanted):
-                return False
+            _, read = codecs.utf_8_decode(whole[at : at + _PIECE], "strict", at + _PIECE >= len(body))
             at += read
     except UnicodeDecodeError:
         return False

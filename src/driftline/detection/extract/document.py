@@ -20,9 +20,9 @@ from driftline.detection.extract.formats.base import FormattedText
 from driftline.detection.extract.regions import (
     BREAK,
     INLINE,
-    MARKS,
     Blocks,
     folded_lines,
+    has_marks,
     read_marks,
     set_marks,
     without_marks,
@@ -62,7 +62,7 @@ class Extraction:
             return
         templates = shows_templates(body)
         plain = not (steps or also or templates)
-        if plain and sniff.is_html("", kind) and is_utf_8(body, content_type, MARKS):
+        if plain and sniff.is_html("", kind) and is_utf_8(body, content_type) and not has_marks(body):
             refuse_deep(body)
             self._tree, self.charset = _parse(body), "utf-8"
             return
@@ -124,12 +124,12 @@ class Extraction:
         tree, sieve = self._tree, self._sieve
         if tree is None:
             return Blocks(self._kept(self._formatted.lines))
-        blocks = read_marks(_runs(tree, set_marks(tree)), noted=sieve is not None and bool(sieve.also))
+        inline, headings = set_marks(tree)
+        blocks = read_marks(_runs(tree, inline), headings, noted=sieve is not None and bool(sieve.also))
         if sieve is None:
             return blocks
         if sieve.selects:
-            # what the user selected counts in every region
-            blocks = Blocks(main_content(blocks) if sieve.main else blocks.lines)
+            blocks = blocks.of_lines(main_content(blocks) if sieve.main else blocks.lines)
         blocks = blocks.led_by(self._metadata)
         with time_limit():
             kept = blocks.without(sieve.ignores)

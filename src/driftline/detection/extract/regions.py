@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from functools import cached_property
-from html import unescape
 from typing import TYPE_CHECKING
 
 from selectolax.lexbor import LexborHTMLParser
@@ -109,22 +108,13 @@ _MOST_NAMES = 20_000
 _LONGEST_NAME = 500  # characters: longer ones are not cached, so that a hostile page cannot fill the memory
 
 
-# without IGNORECASE, which takes twice the time
-_HEADING = re.compile(rb"<[hH][1-6]\b[^>]*>(.{1,600}?)</[hH][1-6]", re.DOTALL)
-_TAGS = re.compile(rb"<[^>]*>")
-
-
-def headings_of(body: bytes) -> set[str]:
-    """Return the texts of the headings of a document, found without parsing it: they are wanted for few documents."""
-    together = unescape(_TAGS.sub(b"", b"\0".join(_HEADING.findall(body))).decode("utf-8", "replace"))
-    return {text for heading in together.split("\0") if (text := " ".join(heading.split()))}
-
-
 BREAK = "\x00"  # between two runs of text; no document can contain it: the parser replaces it
-# noncharacters of Unicode, which no text may contain
-_OPEN, _CLOSE, _LINK, _LINK_END = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3"
+# control characters that no text needs, and that a character reference cannot stand for: '&#128;' is the euro sign.
+# Python keeps a text with them in one byte a character, which is twice as fast as two
+_OPEN, _CLOSE, _LINK, _LINK_END = "\x80", "\x82", "\x83", "\x84"
 MARKS = _OPEN + _CLOSE + _LINK + _LINK_END
-NOTE, NOTE_END = "\ufdd4", "\ufdd5"  # around notes (see `annotations`)
+_IN_UTF_8 = re.compile(b"\xc2[\x80-\x87]")
+NOTE, NOTE_END = "\x86", "\x87"  # around notes (see `annotations`)
 _NOTES = re.compile(f"{NOTE}([^{NOTE}{NOTE_END}]*){NOTE_END}")
 
 # the common ones only: each costs a pass over the document, and a missing one only breaks a line
@@ -141,10 +131,12 @@ def _by_number(tags: Iterable[str]) -> dict[int, str]:
 
 
 _INLINE_IDS, _REGION_TAG_IDS = _by_number(INLINE), _by_number(REGION_TAGS)
+_HEADING_IDS = _by_number(["h1", "h2", "h3", "h4", "h5", "h6"])
+_CONCERNED_IDS = {*_INLINE_IDS, *_REGION_TAG_IDS, *_HEADING_IDS}
 (_LINK_ID,) = _by_number(["a"])
 # header, footer and asides of an article belong to its content; what changes there all the time is learned
 _PARTS_OF_MAIN = {Region.HEADER, Region.FOOTER, Region.ASIDE}
-_SIGNS = {region: chr(0xFDD8 + number) for number, region in enumerate(Region)}  # noncharacters, as above
+_SIGNS = dict(zip(Region, "\x88\x89\x8a\x8b\x8c\x8e\x91\x92\x93\x94", strict=True))  # as above
 _REGIONS = {sign: region for region, sign in _SIGNS.items()}
 _SPACES = "\t\xa0\r\f"
 _CONTENT = (Region.BODY, Region.MAIN)
@@ -153,36 +145,49 @@ _TOO_MUCH = 0.3  # of the characters outside links: a region with more of them i
 _OUTSIDE = 0.2  # of the characters of a block: with fewer of them outside links, it is a link
 
 
+def has_marks(body: bytes) -> bool:
+    """Return whether a document in UTF-8 has marks that a hostile author put there."""
+    return b"\xc2" in body and _IN_UTF_8.search(body) is not None
+
+
 def without_marks(markup: str, *, noted: bool = False) -> str:
     """Return the markup without marks that a hostile author put there; also without those of notes if `noted`."""
     marks = MARKS + NOTE + NOTE_END if noted else MARKS
     return markup.translate(dict.fromkeys(map(ord, marks))) if any(mark in markup for mark in marks) else markup
 
 
-def set_marks(tree: LexborHTMLParser) -> list[LexborNode]:
+def set_marks(tree: LexborHTMLParser) -> tuple[list[LexborNode], list[LexborNode]]:
     """Mark the regions and the links of the document, for `read_marks` to find in its text.
 
-    Return the inline elements: to search for them again would cost as much as all the marking.
+    Return the inline elements and the headings: to search for them again would cost as much as all the marking.
     """
     inline: list[LexborNode] = []
+    headings: list[LexborNode] = []
     for node in tree.css("*"):
         number = node.tag_id
+        if number not in _CONCERNED_IDS:
+            continue
         if number in _INLINE_IDS:
             inline.append(node)
             if number == _LINK_ID:
                 node.insert_before(_LINK)
                 node.insert_after(_LINK_END)
-        elif number in _REGION_TAG_IDS:
-            _mark(node, _REGION_TAG_IDS[number])
+            continue
+        if number in _HEADING_IDS:
+            headings.append(node)
+        tag = _REGION_TAG_IDS.get(number)
+        if tag is not None:
+            attributes = node.attributes
+            if attributes or tag in _BY_TAG:  # most paragraphs have none
+                _mark(node, region_of_element(tag, attributes))
     for node in tree.css("[role]"):
         tag = node.tag or ""
         if tag not in _INLINE and tag not in REGION_TAGS:
-            _mark(node, tag)
-    return inline
+            _mark(node, region_of_element(tag, node.attributes))
+    return inline, headings
 
 
-def _mark(node: LexborNode, tag: str) -> None:
-    region = region_of_element(tag, node.attributes)
+def _mark(node: LexborNode, region: Region | None) -> None:
     if region is not None:
         node.insert_before(_OPEN + _SIGNS[region])
         node.insert_after(_CLOSE)
@@ -205,13 +210,23 @@ class Blocks:
 
     def __init__(
         self, lines: list[str], spans: list[_Span] | None = None, linked: AbstractSet[int] = frozenset(),
+        heading_nodes: Sequence[LexborNode] = (),
     ) -> None:  # fmt: skip
         self.lines = lines
+        self._heading_nodes = heading_nodes
         self._spans = [_Span(None, None)] * len(lines) if spans is None else spans
         self._linked = linked
 
     def __repr__(self) -> str:
         return f"<Blocks lines={len(self.lines)} linked={len(self._linked)}>"
+
+    @cached_property
+    def headings(self) -> set[str]:
+        """Return the texts of the headings."""
+        texts = "\0".join([node.text() for node in self._heading_nodes])
+        for mark in (*MARKS, NOTE, NOTE_END):
+            texts = texts.replace(mark, "")
+        return {text for heading in texts.split("\0") if (text := " ".join(heading.split()))}
 
     @cached_property
     def has_main(self) -> bool:
@@ -239,17 +254,22 @@ class Blocks:
         if not lines:
             return self
         first = Blocks(list(lines))
-        return Blocks(first.lines + self.lines, first._spans + self._spans, {len(lines) + at for at in self._linked})
+        linked = {len(lines) + at for at in self._linked}
+        return Blocks(first.lines + self.lines, first._spans + self._spans, linked, self._heading_nodes)
 
     def without(self, unwanted: Callable[[str], bool]) -> Blocks:
         """Return the blocks without unwanted lines."""
         kept = [at for at, line in enumerate(self.lines) if not unwanted(line)]
         lines, spans, linked = self.lines, self._spans, self._linked
         still_linked = {number for number, at in enumerate(kept) if at in linked}
-        return Blocks([lines[at] for at in kept], [spans[at] for at in kept], still_linked)
+        return Blocks([lines[at] for at in kept], [spans[at] for at in kept], still_linked, self._heading_nodes)
+
+    def of_lines(self, lines: list[str]) -> Blocks:
+        """Return some lines of the document, as the user selected them: they count in every region."""
+        return Blocks(lines, heading_nodes=self._heading_nodes)
 
 
-def read_marks(text: str, *, noted: bool = False) -> Blocks:
+def read_marks(text: str, heading_nodes: Sequence[LexborNode] = (), *, noted: bool = False) -> Blocks:
     """Return the blocks of the text of a document with marks, and notes if `noted`; BREAK separates its runs."""
     for space in _SPACES:
         # one kind of white space is enough: it is folded anyway
@@ -262,10 +282,9 @@ def read_marks(text: str, *, noted: bool = False) -> Blocks:
     # split by one mark after the other: a pattern for all marks would test every character
     for opened, chunk in enumerate(text.split(_OPEN)):
         if opened:
-            declared = _REGIONS.get(chunk[:1])  # None for a mark that an author wrote as a character reference
-            span = _Span(span, declared)
+            span = _Span(span, _REGIONS[chunk[0]])
             spans.append(span)
-            chunk = chunk[1:] if declared else chunk
+            chunk = chunk[1:]
         for closed, part in enumerate(chunk.split(_CLOSE)):
             if closed:
                 span = span.parent or span
@@ -284,7 +303,7 @@ def read_marks(text: str, *, noted: bool = False) -> Blocks:
                 span.letters += len(part) - part.count(BREAK)
             where += [span] * (len(lines) - len(where))
     _decide_regions(spans)
-    return Blocks(lines, where, linked)
+    return Blocks(lines, where, linked, heading_nodes)
 
 
 def _read_links(part: str, in_link: bool, noted: bool, lines: list[str], linked: set[int]) -> tuple[bool, int]:
@@ -296,7 +315,6 @@ def _read_links(part: str, in_link: bool, noted: bool, lines: list[str], linked:
     for run in part.split(BREAK):
         notes = None
         if noted and NOTE in run:
-            # folded, because an author may have written such marks too
             notes = folded_lines(_NOTES.findall(run))
             run = _NOTES.sub("", run)
         outside = len(run)

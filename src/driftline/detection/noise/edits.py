@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from driftline.detection.diff.lines import Line, key_of
 from driftline.detection.extract.annotations import note_of
-from driftline.detection.extract.regions import headings_of
 from driftline.detection.messages import excerpts, only_noise
 from driftline.detection.noise.volatile import names_money, names_stock
 from driftline.model.change import ChangeKind, Edit, Matter, NoiseKind, Region
@@ -18,6 +16,7 @@ from driftline.noise_memory import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from collections.abc import Set as AbstractSet
 
     from driftline.detection.extract.regions import Blocks
     from driftline.model.change import Block
@@ -97,52 +96,6 @@ class Judgement:
         return self.verdict is Matter.NOISE and differs
 
 
-class Headings:
-    """The headings of a document and the lines that they are, found when they are first needed."""
-
-    __slots__ = ("_body", "_found", "_lines", "_text")
-
-    def __init__(self, body: bytes, text: str) -> None:
-        self._body = body
-        self._text = text
-        self._lines: list[str] = []
-        self._found: list[int] | None = None
-
-    def of_text(self, text: str) -> Headings:
-        """Return the headings of the same document in another text of it."""
-        return Headings(self._body, text)
-
-    def _places(self) -> list[int]:
-        if self._found is None:
-            texts = headings_of(self._body)
-            self._lines = self._text.split("\n") if texts else []
-            self._found = [at for at, line in enumerate(self._lines) if line in texts]
-        return self._found
-
-    def above(self, at: int) -> str:
-        """Return the nearest heading above a line, which may be a heading itself; empty if there is none."""
-        places = self._places()
-        before = bisect_left(places, at)
-        return self._lines[places[before - 1]] if before else ""
-
-    def includes(self, at: int) -> bool:
-        """Return whether a line is a heading."""
-        places = self._places()
-        found = bisect_left(places, at)
-        return found < len(places) and places[found] == at
-
-    @property
-    def first(self) -> str:
-        """The first heading; empty if there is none."""
-        places = self._places()
-        return self._lines[places[0]] if places else ""
-
-    @property
-    def texts(self) -> set[str]:
-        """The texts of all headings."""
-        return {self._lines[at] for at in self._places()}
-
-
 class ReadOnce:
     """The blocks of a document, read when they are first needed unless they are `known`, and then kept."""
 
@@ -158,6 +111,57 @@ class ReadOnce:
         return self.known
 
 
+class Headings:
+    """The headings above the lines of a document, or of another text by the headings of a document."""
+
+    __slots__ = ("_above", "_blocks", "_lines")
+
+    def __init__(self, blocks: ReadOnce, text: str | None = None) -> None:
+        self._blocks = blocks
+        self._lines = None if text is None else text.split("\n")  # of another text than that of the blocks
+        self._above: dict[int, str] = {}  # by line, the nearest heading that is that line or above it
+
+    def _known(self) -> tuple[Sequence[str], AbstractSet[str]]:
+        blocks = self._blocks()
+        return blocks.lines if self._lines is None else self._lines, blocks.headings
+
+    @property
+    def texts(self) -> AbstractSet[str]:
+        """The texts of all headings of the document."""
+        return self._known()[1]
+
+    def of_text(self, text: str) -> Headings:
+        """Return the same headings, above the lines of another text."""
+        return Headings(self._blocks, text)
+
+    def above(self, at: int) -> str:
+        """Return the nearest heading above a line, which may be a heading itself; empty if there is none."""
+        lines, texts = self._known()
+        if not texts:
+            return ""
+        walked: list[int] = []
+        heading = ""
+        for number in range(min(at, len(lines)) - 1, -1, -1):
+            walked.append(number)
+            known = self._above.get(number)
+            if known is not None or lines[number] in texts:
+                heading = lines[number] if known is None else known
+                break
+        self._above.update(dict.fromkeys(walked, heading))
+        return heading
+
+    def includes(self, at: int) -> bool:
+        """Return whether a line is a heading."""
+        lines, texts = self._known()
+        return at < len(lines) and lines[at] in texts
+
+    @property
+    def first(self) -> str:
+        """The first heading; empty if there is none."""
+        lines, texts = self._known()
+        return next((line for line in lines if line in texts), "") if texts else ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedDocument:
     """A document as it is judged: its text, its title, and when it was fetched.
@@ -169,7 +173,11 @@ class JudgedDocument:
     title: str
     at: float
     blocks: ReadOnce
-    headings: Headings = field(default_factory=lambda: Headings(b"", ""))
+    headings: Headings = field(init=False)
+
+    def __post_init__(self) -> None:
+        # not with a method of this object: garbage collection is rare, and a cycle would keep the parsed document
+        object.__setattr__(self, "headings", Headings(self.blocks))
 
     def block_of(self, line: Line | None) -> Block | None:
         """Return the block of a line; None if the document is extracted in another way by now."""
@@ -231,19 +239,10 @@ def with_headings(edits: Sequence[LineEdit], old: JudgedDocument, new: JudgedDoc
     They stay as they are if all of them are noise, or if they are many: then the page was rewritten.
     """
     some = len(edits) <= _SOME_EDITS and any(edit.noise is None for edit in edits)
-    headings = new.headings.texts if some else set[str]()
-    if not headings:
+    if not some or not new.headings.texts:
         return list(edits)
-    above: list[str] = []
-    if any(edit.new is None for edit in edits):
-        heading = ""
-        for text in old.text.split("\n"):
-            above.append(heading)
-            heading = text if text in headings else heading
-    return [
-        replace(edit, heading=new.headings.above(edit.new.at) if edit.new else above[line_of(edit).at])
-        for edit in edits
-    ]
+    before = new.headings.of_text(old.text) if any(edit.new is None for edit in edits) else new.headings
+    return [replace(edit, heading=(new.headings if edit.new else before).above(line_of(edit).at)) for edit in edits]
 
 
 def found_edits(edits: Sequence[LineEdit]) -> tuple[Edit, ...]:

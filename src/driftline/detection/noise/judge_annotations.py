@@ -65,8 +65,7 @@ def judge_all(old: JudgedDocument, new: JudgedDocument, experience: Experience) 
 
 def _text_of(read: JudgedDocument) -> JudgedDocument:
     text = without_notes(read.text)
-    headings = read.headings.of_text(text)
-    return replace(read, text=text, blocks=ReadOnce(lambda: read.blocks().without(is_note)), headings=headings)
+    return replace(read, text=text, blocks=ReadOnce(lambda: read.blocks().without(is_note)))
 
 
 def _edits(old: JudgedDocument, new: JudgedDocument, experience: Experience) -> list[LineEdit]:

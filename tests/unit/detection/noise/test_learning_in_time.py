@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from driftline.detection.extract.document import Extraction
-from driftline.detection.noise.edits import Experience, Headings, JudgedDocument, ReadOnce
+from driftline.detection.noise.edits import Experience, JudgedDocument, ReadOnce
 from driftline.detection.noise.judge import judge
 from driftline.detection.noise.learning import feedback_keys, learn
 from driftline.model.change import Matter
@@ -39,9 +39,7 @@ def read(markup: str, at: float) -> JudgedDocument:
     body = f"<title>Page</title><main>{FILLER}{markup}</main>".encode()
     blocks = Extraction(body, "text/html; charset=utf-8").blocks()
     text = "\n".join(blocks.lines)
-    return JudgedDocument(
-        text=text, title="Page", at=at, blocks=ReadOnce(lambda: blocks, blocks), headings=Headings(body, text)
-    )
+    return JudgedDocument(text=text, title="Page", at=at, blocks=ReadOnce(lambda: blocks, blocks))
 
 
 def test_a_number_that_stands_alone_is_learned_by_what_stands_above_it() -> None:
