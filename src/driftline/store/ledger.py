@@ -318,9 +318,8 @@ def _insert_pause(connection: Connection, at: float) -> None:
 
 
 def _insert_checks(store: Store, connection: Connection, run_id: int, outcomes: Sequence[Outcome]) -> bool:
-    """Insert the checks and update the states of their pages. Returns whether all of the checks were new."""
+    """Insert the checks and update the states of their pages. Returns whether that was possible for all of them."""
     rows: list[tuple[Any, ...]] = []
-    touched: list[tuple[Any, ...]] = []
     for outcome in outcomes:
         document = outcome.document
         link = document.link
@@ -336,11 +335,7 @@ def _insert_checks(store: Store, connection: Connection, run_id: int, outcomes: 
             proof, kind, sentence,
             as_sent(document.final_url) if document.redirects else None,
         ))  # fmt: skip
-        touched.append((link.page_id, run_id, link.sequence, 0, at, verdict, kind, sentence, 0))
-    if store.statements.check.many(connection, rows) != len(rows):
-        return False
-    store.statements.touch.many(connection, touched)
-    return True
+    return store.statements.record_checks(connection, rows)
 
 
 def _insert_found(store: Store, connection: Connection, outcomes: Sequence[Outcome]) -> None:

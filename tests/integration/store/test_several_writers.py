@@ -140,7 +140,7 @@ def test_a_page_that_is_removed_while_the_rest_of_a_batch_is_recorded_goes_after
     checker.catalog.add([ONE, TWO])
     found = [checker.found(url, "<p>What both say</p>") for url in (ONE, TWO)]
     other.catalog.remove([ONE])
-    with meanwhile(checker.store, "INSERT INTO checks", lambda: other.catalog.remove([TWO]), time=2):
+    with meanwhile(checker.store, "WITH given", lambda: other.catalog.remove([TWO]), time=2):
         assert checker.ledger.record(checker.run, found).outcomes == found[1:]
     assert list(other.catalog.all()) == []
 
@@ -153,7 +153,7 @@ def test_of_a_batch_that_another_records_in_part_meanwhile_the_rest_is_recorded_
     found = [checker.found(url, "<p>What all say</p>") for url in (ONE, TWO, three)]
     checker.catalog.remove([three])
     theirs = other.found(TWO, "<p>What it says to the other</p>")
-    with meanwhile(checker.store, "INSERT INTO checks", lambda: other.ledger.record(other.run, [theirs]), time=2):
+    with meanwhile(checker.store, "WITH given", lambda: other.ledger.record(other.run, [theirs]), time=2):
         assert checker.ledger.record(checker.run, found).outcomes == found[:1]
     assert [page.checks for page in checker.catalog.all()] == [1, 1]
     checker.check(ONE, "<p>Something else</p>")
@@ -193,7 +193,7 @@ def test_a_page_that_is_removed_before_its_state_is_written_keeps_nothing_of_the
     checker.catalog.add([ONE])
     checker.check(ONE, "<p>The same</p>")
     found = checker.found(ONE, body)
-    with meanwhile(checker.store, "INSERT INTO states", lambda: other.catalog.remove([ONE])):
+    with meanwhile(checker.store, "WITH given", lambda: other.catalog.remove([ONE])):
         checker.ledger.record(checker.run, [found])
     assert rows_of(checker.store, checks) == rows_of(checker.store, versions) == 0
 
