@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from driftline.detection.extract.regions import Blocks
     from driftline.model.change import Block
+    from driftline.model.outcome import IgnoredParts
 
 #: regions beside the content, and what explains an edit in them
 NOISE_OF_REGION: dict[Region, NoiseKind] = {
@@ -68,7 +69,8 @@ class LineEdit:
 class Judgement:
     """Whether the edits of a page matter, and why; `shuffled` if its lines have another order at every fetch.
 
-    The `headline` says what changed in one line, and is empty for noise.
+    The `headline` says what changed in one line, and is empty for noise. `ignored` are the parts that earlier checks
+    explain for the first time.
     """
 
     verdict: Matter
@@ -80,6 +82,7 @@ class Judgement:
     words_removed: int = 0
     shuffled: bool = False
     headline: str = ""
+    ignored: IgnoredParts | None = None
 
     @property
     def cause(self) -> bytes:
@@ -225,12 +228,14 @@ def kind_of(edits: Sequence[LineEdit]) -> ChangeKind:
     return ChangeKind.PRICE if all(names_money(line.text) for line in numbers) else ChangeKind.NUMBER
 
 
-def with_headings(edits: Sequence[LineEdit], old: JudgedDocument, new: JudgedDocument) -> list[LineEdit]:
+def with_headings(
+    edits: Sequence[LineEdit], old: JudgedDocument, new: JudgedDocument, *, of_noise: bool = False
+) -> list[LineEdit]:  # fmt: skip
     """Return the edits with the nearest heading above each, as far as the new document has it.
 
-    They stay as they are if all of them are noise, or if they are many: then the page was rewritten.
+    They stay as they are if all of them are noise, unless `of_noise`, or if they are many: then the page was rewritten.
     """
-    some = len(edits) <= _SOME_EDITS and any(edit.noise is None for edit in edits)
+    some = len(edits) <= _SOME_EDITS and (of_noise or any(edit.noise is None for edit in edits))
     headings = new.headings.texts if some else set[str]()
     if not headings:
         return list(edits)
