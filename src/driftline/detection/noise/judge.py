@@ -32,6 +32,7 @@ from driftline.detection.noise.learning import (
     is_proved,
     is_redrawn,
     is_reworded,
+    may_be_redrawn,
     newly_ignored,
     with_redrawn_sections,
 )
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
     from driftline.model.outcome import IgnoredParts
 
 _REDRAWN = (NoiseKind.EVERY_FETCH, NoiseKind.EVERY_CHECK)
-_LEARNED_BY_SECTION = (NoiseKind.EVERY_FETCH, NoiseKind.COMES_AND_GOES)
 _SMALL = 400  # characters
 _SHOWN_OF_REWRITTEN = 40  # edits that matter, of so many
 
@@ -69,7 +69,7 @@ def judge(old: JudgedDocument, new: JudgedDocument, experience: Experience | Non
     again = fetched_again(experience.again, matching, matching.pairs)
     edits = _edits(old, new, matching, experience, again)
     # sections are learned also where all is noise, and the user may want all of one reported
-    of_noise = bool(experience.page.pins) or any(edit.noise in _LEARNED_BY_SECTION for edit in edits)
+    of_noise = bool(experience.page.pins) or may_be_redrawn(edits)
     edits = with_headings(edits, old, new, of_noise=of_noise)
     edits = with_redrawn_sections(edits, new, experience)
     real = [edit for edit in edits if edit.noise is None]

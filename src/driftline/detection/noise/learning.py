@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from driftline.noise_memory import Memory
 
 #: what earlier checks of the page, or of others of its host, explain
-LEARNED = frozenset({NoiseKind.EVERY_CHECK, NoiseKind.COMES_AND_GOES, NoiseKind.OTHER_PAGES})
-_UNDONE = LEARNED | {NoiseKind.EVERY_FETCH}  # what is reported again in a section of which the user says so
+LEARNED = (NoiseKind.EVERY_CHECK, NoiseKind.COMES_AND_GOES, NoiseKind.OTHER_PAGES)
+_UNDONE = (*LEARNED, NoiseKind.EVERY_FETCH)  # what is reported again in a section of which the user says so
+_REDRAWN = (NoiseKind.EVERY_FETCH, NoiseKind.COMES_AND_GOES)
 _LETTER = re.compile(r"[^\W\d_]")
 _MOST_KEYS = 200  # by which the feedback on one change is remembered
 _PROVED = 4  # checks
@@ -53,10 +54,9 @@ def learn(memory: Memory, judgement: Judgement, check: int, at: float) -> list[b
     undone = judgement.differs_at_every_fetch
     marks = set[bytes]() if undone else _marks_of(judgement, memory, check, at)
     lines = [line for edit in edits for line in (edit.old, edit.new) if line]
-    redrawn = _redrawn(learned, memory)
-    memory.note({_section_keys(heading)[0] for heading in redrawn}, check, at)
-    proved = {_section_keys(heading)[1] for heading, proved in redrawn.items() if proved}
-    memory.note(proved, check, at, within=_LASTING)
+    exchanged, unsteady = _redrawn(learned, memory)
+    memory.note({_section_keys(heading)[0] for heading in exchanged}, check, at)
+    memory.note({_section_keys(heading)[1] for heading in unsteady}, check, at, within=_LASTING)
     memory.note({_own_keys(line)[1] for line in lines}, check, at)
     # of a line in which only numbers differ, the words are enough: other words in its place matter
     places = {_place(line) for edit in edits for line in (edit.old, edit.new) if line and _is_of_place(edit, line)}
@@ -239,8 +239,11 @@ def with_redrawn_sections(
 
     Such a section, as 'Others also bought', shows some of a set of things, and shows them again later. As long as it
     shows as many as before, what it shows is noise. A line of it that was reworded, or has another number, is not.
+    Where only single lines were seen to differ from fetch to fetch, others of several words are noise if they were
+    there before: a section may have news beside a thought of the day.
     """
     muted: dict[str, NoiseKind] = {}
+    in_part: set[str] = set()
     wanted: set[str] = set()
     for heading, among in _sections(edits).items():
         said = experience.page.pinned(_section_keys(heading)[0])
@@ -259,6 +262,7 @@ def with_redrawn_sections(
             muted[heading] = NoiseKind.EVERY_FETCH
         elif is_redrawn(heading, experience):
             muted[heading] = NoiseKind.EVERY_FETCH if unsteady else NoiseKind.EVERY_CHECK
+            in_part |= set() if _is_exchanged(heading, experience) else {heading}
     if wanted:
         edits = [
             replace(edit, noise=None) if edit.heading in wanted and edit.noise in _UNDONE else edit for edit in edits
@@ -268,6 +272,7 @@ def with_redrawn_sections(
         if edit.noise is None
         and (noise := muted.get(edit.heading)) is not None
         and (noise is NoiseKind.USER or not _is_same_thing(edit))
+        and (edit.heading not in in_part or edit.new is None or _may_be_drawn(edit.new, experience.page))
         else edit
         for edit in edits
     ]
@@ -276,6 +281,11 @@ def with_redrawn_sections(
 def _is_same_thing(edit: LineEdit) -> bool:
     """Return whether a line was reworded, or is another number of the same thing: that of another was drawn with it."""
     return is_reworded(edit.old, edit.new) and (edit.old and edit.old.label) == (edit.new and edit.new.label)
+
+
+def _may_be_drawn(line: Line, page: Memory) -> bool:
+    """Return whether a line has few words, or was there before."""
+    return not has_some_words(line) or page.times(_own_keys(line)[1]) > 0
 
 
 def _is_one_list(among: Sequence[LineEdit], page: Memory) -> bool:
@@ -294,9 +304,13 @@ def is_redrawn(heading: str, experience: Experience) -> bool:
     """Return whether the section under this heading was drawn anew several times lately."""
     if not heading:
         return False
-    (seen, proved), now = _section_keys(heading), (experience.check, experience.at)
-    page = experience.page
-    return page.comes_and_goes(seen, *now) or page.comes_and_goes(proved, *now, within=_LASTING)
+    unsteady, now = _section_keys(heading)[1], (experience.check, experience.at)
+    return _is_exchanged(heading, experience) or experience.page.comes_and_goes(unsteady, *now, within=_LASTING)
+
+
+def _is_exchanged(heading: str, experience: Experience) -> bool:
+    """Return whether that section exchanged several lines at a time."""
+    return experience.page.comes_and_goes(_section_keys(heading)[0], experience.check, experience.at)
 
 
 def _by_heading(edits: Sequence[LineEdit]) -> dict[str, list[LineEdit]]:
@@ -324,24 +338,34 @@ def _are_several(among: Sequence[LineEdit]) -> bool:
     return min(_counts(among)) >= _SEVERAL
 
 
-def _redrawn(edits: Sequence[LineEdit], memory: Memory) -> dict[str, bool]:
-    """Return the headings of sections in which several lines were exchanged, and whether second fetches proved it.
+def may_be_redrawn(edits: Sequence[LineEdit]) -> bool:
+    """Return whether some edits that are noise may be those of a section that is drawn anew."""
+    drawn = [edit for edit in edits if edit.noise in _REDRAWN]
+    return any(edit.noise is NoiseKind.EVERY_FETCH for edit in drawn) or _are_several(drawn)
 
-    Otherwise one of the lines was there before. That a news list has other entries is news: they do not come back. Once
-    a section is known for it, one line is enough.
+
+def _redrawn(edits: Sequence[LineEdit], memory: Memory) -> tuple[list[str], list[str]]:
+    """Return the headings of sections that exchanged several lines, and of those of which a second fetch has others.
+
+    The former if a second fetch has several others, or one of the lines was there before; once a section is known for
+    it, one line is enough. That a news list has other entries is news: they do not come back.
     """
-    found: dict[str, bool] = {}
+    exchanged: list[str] = []
+    unsteady: list[str] = []
     for heading, among in _sections(edits).items():
-        if _are_several(among) or memory.times(_section_keys(heading)[0]) >= _SEVERAL:
-            unsteady = sum(edit.noise is NoiseKind.EVERY_FETCH and edit.new is not None for edit in among)
-            proved = unsteady >= (_SEVERAL if _are_several(among) else 1)
-            if proved or any(edit.new is not None and memory.times(_own_keys(edit.new)[1]) for edit in among):
-                found[heading] = proved or memory.times(_section_keys(heading)[1]) >= _SEVERAL
-    return found
+        known = memory.times(_section_keys(heading)[0]) >= _SEVERAL
+        others = sum(edit.noise is NoiseKind.EVERY_FETCH and edit.new is not None for edit in among)
+        back = any(edit.new is not None and memory.times(_own_keys(edit.new)[1]) for edit in among)
+        if (known or _are_several(among)) and (back or others >= _SEVERAL):
+            exchanged.append(heading)
+        # what second fetches proved stays so as long as lines come back: there is none once all of it is noise
+        if others or (back and memory.times(_section_keys(heading)[1]) >= _SEVERAL):
+            unsteady.append(heading)
+    return exchanged, unsteady
 
 
 def _section_keys(heading: str) -> tuple[bytes, bytes]:
-    """Return the keys of a section: for that it is drawn anew, and for that a second fetch proved it."""
+    """Return the keys of a section: for that it exchanges its lines, and for that second fetches have others."""
     return key_of("section", heading), key_of("drawn", heading)
 
 
