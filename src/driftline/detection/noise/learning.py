@@ -106,7 +106,7 @@ def newly_ignored(
                 among = [edit for edit in among if edit not in redrawn]
         for edit in among:
             by_place[line_of(edit).place].append(edit)
-    parts += [_part(among) for among in by_place.values()]
+    parts += [_part(among, experience) for among in by_place.values()]
     if not parts:
         return None
     news = [part for part in parts if _is_news(part, experience)]
@@ -156,7 +156,7 @@ def _ignored(edits: Sequence[LineEdit]) -> list[LineEdit]:
     ]  # fmt: skip
 
 
-def _part(among: Sequence[LineEdit]) -> _Part:
+def _part(among: Sequence[LineEdit], experience: Experience) -> _Part:
     """Return the part that lines in one place are: named by its words, those above a number, or the heading."""
     first = next((edit for edit in among if edit.new), among[0])
     line = line_of(first)
@@ -165,10 +165,9 @@ def _part(among: Sequence[LineEdit]) -> _Part:
     before = next((edit.old.text for edit in among if edit.old), "")
     after = next((edit.new.text for edit in among if edit.new), "")
     example = "" if label == line.text else _example(before, after)
-    keys = {
-        key for edit in among for line in (edit.old, edit.new) if line
-        for key in (*_own_keys(line), line.place, _place(line)) if key
-    }  # fmt: skip
+    keys = {key for edit in among for key in _part_keys(edit, experience.page, experience.check, experience.at)}
+    if first.noise is NoiseKind.OTHER_PAGES:  # whose place may be one that is noisy there
+        keys |= {key for key in (line.place, _place(line)) if key}
     return _Part(short(label, _LABEL), example, first.noise, keys)
 
 
