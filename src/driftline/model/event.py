@@ -193,7 +193,7 @@ _FAILURES = {
 _IGNORED = {
     NoiseKind.EVERY_CHECK: ("it differs at every check", "they differ at every check"),
     NoiseKind.COMES_AND_GOES: ("it comes and goes", "they come and go"),
-    NoiseKind.OTHER_PAGES: ("it differs on other pages of the host too", "they differ on other pages of the host too"),
+    NoiseKind.OTHER_PAGES: ("it differs on other pages too", "they differ on other pages too"),
 }
 
 

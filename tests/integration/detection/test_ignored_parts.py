@@ -163,7 +163,7 @@ def test_what_is_ignored_because_of_other_pages_is_reported_for_one_of_them(gard
     found = [garden.check(latency(90), url) for url in others]
     assert [report.noisy for report in found] == [1, 1, 1]
     assert [ignoring(report) for report in found] == [
-        ["Now ignoring 'Server' (88 ms → 90 ms): it differs on other pages of the host too"], [], [],
+        ["Now ignoring 'Server' (88 ms → 90 ms): it differs on other pages too"], [], [],
     ]  # fmt: skip
     for url in others:
         newest = garden.pages.history.checks(url)[0]
@@ -206,3 +206,24 @@ def test_commands_print_what_is_ignored(
     }  # fmt: skip
     told("feedback", "1-4", "--matters")
     assert garden.check(latency(93)).changed == 1
+
+
+def test_run_passes_to_a_command_what_is_ignored(
+    garden: Garden, where: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("DRIFTLINE_STORE", where)
+    heard = tmp_path / "heard"
+    command = ("run", "--once", "--exec", f"sh -c 'cat >> {heard}'")
+    garden.part = lambda: latency(54)
+    garden.pages.add(garden.server.url("/"), every="1h")
+    assert main_with(command) == 0
+    for number in (109, 71, 88):
+        garden.check(latency(number))
+    assert main_with(command) == 0
+    capsys.readouterr()
+    *_, event = [json.loads(line) for line in heard.read_text().splitlines()]
+    assert (event["event"], event["kind"], event["ids"]) == ("ignoring", "every-check", ["1-4"])
+    assert event["reason"].endswith("driftline feedback 1-4 --matters")
+    (page,) = event["pages"]
+    assert (page["check"], page["url"]) == ("1-4", garden.server.url("/"))

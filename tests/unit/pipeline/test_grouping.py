@@ -85,7 +85,7 @@ def test_pages_of_a_host_that_ignore_the_same_part_are_one_event() -> None:
     ("kind", "why"),
     [
         (NoiseKind.COMES_AND_GOES, "it comes and goes"),
-        (NoiseKind.OTHER_PAGES, "it differs on other pages of the host too"),
+        (NoiseKind.OTHER_PAGES, "it differs on other pages too"),
     ],
 )
 def test_what_is_ignored_says_why(kind: NoiseKind, why: str) -> None:

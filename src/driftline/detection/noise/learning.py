@@ -34,7 +34,7 @@ _FEW_WORDS = 4
 _SENTENCE, _SAME = 6, 0.6  # words, and the share of them
 _OTHER_PAGES = 3  # of the host, on which the same changes all the time
 _LASTING = 60 * 24 * 60  # minutes for which holds what a second fetch proved, however rare the checks are
-_LABEL, _EXCERPT = 40, 20  # characters by which a part is named, and of either side of an example
+_LABEL, _EXCERPT = 36, 16  # characters by which a part is named, and of either side of an example
 _TELLING = 4  # characters of a word that is more than a unit
 
 
