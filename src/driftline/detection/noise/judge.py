@@ -23,6 +23,7 @@ from driftline.detection.noise.edits import (
     LineEdit,
     NotNoise,
     kind_of,
+    line_of,
     same_words,
     why_noise,
     with_headings,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from driftline.model.outcome import IgnoredParts
 
 _REDRAWN = (NoiseKind.EVERY_FETCH, NoiseKind.EVERY_CHECK)
+_NEAR = 20  # lines
 _SMALL = 400  # characters
 _SHOWN_OF_REWRITTEN = 40  # edits that matter, of so many
 
@@ -98,7 +100,10 @@ def ignored_parts(
 
     def is_ruled(edit: LineEdit) -> bool:
         if edit.new is None:
-            return region_noise(edit.old, None, old) is not None
+            block = _block_near(line_of(edit), old.text, new)
+            if block is None or block.region is Region.MAIN:
+                return False
+            return block.region in NOISE_OF_REGION or block.linked
         if region_noise(edit.old, edit.new, new) is not None:
             return True
         block = new.block_of(edit.new)
@@ -107,6 +112,17 @@ def ignored_parts(
         return volatile_noise(edit.old.folded, edit.new.folded, old.at, new.at) is NoiseKind.COUNTER
 
     return newly_ignored(edits, old, new, experience, is_ruled)
+
+
+def _block_near(line: Line, text: str, new: JudgedDocument) -> Block | None:
+    """Return the block of the nearest line above a removed one that is still there; None if there is none near.
+
+    To see where the removed line stood itself would mean to parse the old document again.
+    """
+    above = text.split("\n")[max(0, line.at - _NEAR) : line.at]
+    blocks = new.blocks()
+    places = {one: at for at, one in enumerate(blocks.lines)}
+    return next((blocks[places[one]] for one in reversed(above) if one in places), None)
 
 
 def _described(matching: Matching, real: Sequence[LineEdit]) -> str:
