@@ -313,9 +313,11 @@ def _change(old: Side, new: Side, title: str, job: Job) -> tuple[ChangeSummary, 
     experience = experience_of(job.filters, job.memory, job.host_memory, job.check, job.at, _again(job, new))
     judgement = weigh(old, new, title, job.content_type, experience, job.filters)
     for_host = learn(experience.page, judgement, job.check, job.at)
-    lesson = Lesson(memory=experience.page.to_bytes(), for_host=tuple(for_host))
     verdict, score, reason, headline = judgement.verdict, judgement.score, judgement.reason, judgement.headline
     awaited = awaited_by(job.filters, old.text, new.text)
+    # a page that waits for something is reported by that alone
+    ignored = judgement.ignored if awaited is None and not judgement.differs_at_every_fetch else None
+    lesson = Lesson(memory=experience.page.to_bytes(), for_host=tuple(for_host), ignored=ignored)
     if awaited is Matter.NOISE:
         verdict, score, reason = awaited, min(score, _MOST_OF_NOISE), NOT_AWAITED
     elif awaited is Matter.MEANINGFUL and verdict is Matter.NOISE and not judgement.differs_at_every_fetch:

@@ -18,7 +18,8 @@ from driftline.model.event import Danger, EventKind, EventSource, Turn
 from driftline.model.outcome import changes_to_report
 from driftline.model.page import WarningKind
 from driftline.store.failing_pages import stored_turn
-from driftline.store.schema import RUN, changes, checks, outbox, pages, runs, turns, warnings
+from driftline.store.feedback import stored_ignored
+from driftline.store.schema import RUN, changes, checks, ignored, outbox, pages, runs, turns, warnings
 from driftline.store.statements import in_batches
 
 if TYPE_CHECKING:
@@ -27,14 +28,14 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Row, Select
 
     from driftline.model.change import ChangeSummary
-    from driftline.model.event import Turned
+    from driftline.model.event import Ignored, Turned
     from driftline.model.outcome import Recorded
 
-    #: what there is to report: changes, pages that began to fail or recovered, and warnings
-    Unreported: TypeAlias = tuple[list[Change], list[Turned], list[Danger]]
+    #: what there is to report: changes, pages that began to fail or recovered, warnings, and what is ignored
+    Unreported: TypeAlias = tuple[list[Change], list[Turned], list[Danger], list[Ignored]]
 
 _T = TypeVar("_T")
-_CHANGED = EventKind.CHANGED.value
+_CHANGED, _IGNORING = EventKind.CHANGED.value, EventKind.IGNORING.value
 _ALL_CHANGES = (
     select(changes, pages.c.url)
     .join(pages, pages.c.id == changes.c.page_id)
@@ -52,6 +53,12 @@ _ALL_DANGERS = (
     .join(pages, pages.c.id == warnings.c.page_id)
     .join(checks, and_(checks.c.page_id == warnings.c.page_id, checks.c.sequence == warnings.c.sequence))
     .order_by(checks.c.at, warnings.c.page_id, warnings.c.kind)
+)
+_ALL_IGNORED = (
+    select(ignored, ignored.c.kind.label("ignored_kind"), pages.c.url, checks.c.at)
+    .join(pages, pages.c.id == ignored.c.page_id)
+    .join(checks, and_(checks.c.page_id == ignored.c.page_id, checks.c.sequence == ignored.c.sequence))
+    .order_by(checks.c.at, ignored.c.page_id)
 )
 _CHANGES = _ALL_CHANGES.join(
     outbox, and_(outbox.c.page_id == changes.c.page_id, outbox.c.sequence == changes.c.sequence)
@@ -72,6 +79,9 @@ _DANGERS = _ALL_DANGERS.join(
         outbox.c.what == warnings.c.kind,
     ),
 )
+_IGNORED = _ALL_IGNORED.join(
+    outbox, and_(outbox.c.page_id == ignored.c.page_id, outbox.c.sequence == ignored.c.sequence)
+).where(outbox.c.what == _IGNORING)
 _IS_NEW = select(outbox.c.page_id).limit(1)
 _KINDS = select(outbox.c.what).distinct()
 _KEYS = select(outbox.c.page_id, outbox.c.sequence, outbox.c.what)
@@ -90,6 +100,7 @@ def put_in_outbox(connection: Connection, recorded: Recorded) -> None:
     found = [(link.page_id, link.sequence, _CHANGED) for link in links]
     found += [(*check_of(one.id), one.turn.value) for one in recorded.turned]
     found += [(*check_of(one.id), one.kind.value) for one in recorded.dangers]
+    found += [(*check_of(one.id), _IGNORING) for one in recorded.ignored]
     if found:
         rows = [{"page_id": page_id, "sequence": sequence, "what": what} for page_id, sequence, what in found]
         connection.execute(insert(outbox), rows)
@@ -97,18 +108,20 @@ def put_in_outbox(connection: Connection, recorded: Recorded) -> None:
 
 def found_by(connection: Connection, recorded: Iterable[tuple[int, float]]) -> Unreported:
     """Return what these runs have found that is worth reporting, each run since the time given with it."""
-    found: Unreported = [], [], []
+    found: Unreported = [], [], [], []
     for run_id, since in recorded:
         by_this = checks.c.run_id == run_id
-        changed, turned, dangers = _read(
+        changed, turned, dangers, ignoring = _read(
             connection,
             _ALL_CHANGES.where(by_this, changes.c.at >= since),
             _ALL_TURNS.where(by_this, turns.c.at >= since),
             _ALL_DANGERS.where(by_this, checks.c.at >= since),
+            _ALL_IGNORED.where(by_this, checks.c.at >= since, ignored.c.is_news),
         )
         found[0].extend(changed)
         found[1].extend(turned)
         found[2].extend(dangers)
+        found[3].extend(ignoring)
     return found
 
 
@@ -172,8 +185,9 @@ def read_outbox(
     changed = read(_CHANGES.where(ripe), _change, wanted=_CHANGED in kinds)
     turned = read(_TURNS, _turned, wanted=not kinds.isdisjoint(Turn))
     dangers = read(_DANGERS, _danger, wanted=not kinds.isdisjoint(WarningKind))
+    ignoring = read(_IGNORED, _ignored, wanted=_IGNORING in kinds)
     changed[EventSource.RUN] = _with_same_cause(connection, changed[EventSource.RUN], noise_until, limit)
-    found = {source: (changed[source], turned[source], dangers[source]) for source in changed}
+    found = {source: (changed[source], turned[source], dangers[source], ignoring[source]) for source in changed}
     return {source: some for source, some in found.items() if any(some)}
 
 
@@ -201,19 +215,27 @@ def clear_outbox(connection: Connection, found: Unreported) -> None:
 
 def _keys(found: Unreported) -> list[tuple[int, int, str]]:
     """Return the keys of these findings in the outbox."""
-    changed, turned, dangers = found
+    changed, turned, dangers, ignoring = found
     named = [(one.id, _CHANGED) for one in changed]
     named += [(one.id, one.turn.value) for one in turned]
     named += [(one.id, one.kind.value) for one in dangers]
+    named += [(one.id, _IGNORING) for one in ignoring]
     return [(*check_of(name), what) for name, what in named]
 
 
-def _read(connection: Connection, changed: Select[Any], turned: Select[Any], dangers: Select[Any]) -> Unreported:
+def _read(
+    connection: Connection, changed: Select[Any], turned: Select[Any], dangers: Select[Any], ignoring: Select[Any]
+) -> Unreported:  # fmt: skip
     return (
         [_change(row) for row in connection.execute(changed)],
         [_turned(row) for row in connection.execute(turned)],
         [_danger(row) for row in connection.execute(dangers)],
+        [_ignored(row) for row in connection.execute(ignoring)],
     )
+
+
+def _ignored(row: Row[Any]) -> Ignored:
+    return stored_ignored(row.url, row)
 
 
 def _turned(row: Row[Any]) -> Turned:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from driftline.detection.extract.regions import Blocks
     from driftline.model.change import Block
+    from driftline.model.outcome import IgnoredParts
 
 #: regions beside the content, and what explains an edit in them
 NOISE_OF_REGION: dict[Region, NoiseKind] = {
@@ -67,7 +68,8 @@ class LineEdit:
 class Judgement:
     """Whether the edits of a page matter, and why; `shuffled` if its lines have another order at every fetch.
 
-    The `headline` says what changed in one line, and is empty for noise.
+    The `headline` says what changed in one line, and is empty for noise. `ignored` are the parts that earlier checks
+    explain for the first time.
     """
 
     verdict: Matter
@@ -79,6 +81,7 @@ class Judgement:
     words_removed: int = 0
     shuffled: bool = False
     headline: str = ""
+    ignored: IgnoredParts | None = None
 
     @property
     def cause(self) -> bytes:
@@ -233,12 +236,14 @@ def kind_of(edits: Sequence[LineEdit]) -> ChangeKind:
     return ChangeKind.PRICE if all(names_money(line.text) for line in numbers) else ChangeKind.NUMBER
 
 
-def with_headings(edits: Sequence[LineEdit], old: JudgedDocument, new: JudgedDocument) -> list[LineEdit]:
+def with_headings(
+    edits: Sequence[LineEdit], old: JudgedDocument, new: JudgedDocument, *, of_noise: bool = False
+) -> list[LineEdit]:  # fmt: skip
     """Return the edits with the nearest heading above each, as far as the new document has it.
 
-    They stay as they are if all of them are noise, or if they are many: then the page was rewritten.
+    They stay as they are if all of them are noise, unless `of_noise`, or if they are many: then the page was rewritten.
     """
-    some = len(edits) <= _SOME_EDITS and any(edit.noise is None for edit in edits)
+    some = len(edits) <= _SOME_EDITS and (of_noise or any(edit.noise is None for edit in edits))
     if not some or not new.headings.texts:
         return list(edits)
     before = new.headings.of_text(old.text) if any(edit.new is None for edit in edits) else new.headings

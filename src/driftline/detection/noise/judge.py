@@ -23,11 +23,20 @@ from driftline.detection.noise.edits import (
     LineEdit,
     NotNoise,
     kind_of,
+    line_of,
+    same_words,
     why_noise,
     with_headings,
     words_of,
 )
-from driftline.detection.noise.learning import is_proved, is_redrawn, is_reworded, with_redrawn_sections
+from driftline.detection.noise.learning import (
+    is_proved,
+    is_redrawn,
+    is_reworded,
+    may_be_redrawn,
+    newly_ignored,
+    with_redrawn_sections,
+)
 from driftline.detection.noise.region_rules import (
     counter_noise,
     is_content,
@@ -37,6 +46,7 @@ from driftline.detection.noise.region_rules import (
     with_labels,
 )
 from driftline.detection.noise.rules import Context, fetched_again, jitter_of, rule_by_content
+from driftline.detection.noise.volatile import volatile_noise
 from driftline.model.change import Matter, NoiseKind, Region
 
 if TYPE_CHECKING:
@@ -46,8 +56,10 @@ if TYPE_CHECKING:
     from driftline.detection.noise.edits import Ruling
     from driftline.detection.noise.rules import SecondFetch
     from driftline.model.change import Block
+    from driftline.model.outcome import IgnoredParts
 
 _REDRAWN = (NoiseKind.EVERY_FETCH, NoiseKind.EVERY_CHECK)
+_NEAR = 20  # lines
 _SMALL = 400  # characters
 _SHOWN_OF_REWRITTEN = 40  # edits that matter, of so many
 
@@ -57,7 +69,10 @@ def judge(old: JudgedDocument, new: JudgedDocument, experience: Experience | Non
     experience = experience or Experience()
     matching = match(old.text, new.text)
     again = fetched_again(experience.again, matching, matching.pairs)
-    edits = with_headings(_edits(old, new, matching, experience, again), old, new)
+    edits = _edits(old, new, matching, experience, again)
+    # sections are learned also where all is noise, and the user may want all of one reported
+    of_noise = bool(experience.page.pins) or may_be_redrawn(edits)
+    edits = with_headings(edits, old, new, of_noise=of_noise)
     edits = with_redrawn_sections(edits, new, experience)
     real = [edit for edit in edits if edit.noise is None]
     redrawn = {edit.heading for edit in edits if edit.noise in _REDRAWN and edit.heading}
@@ -74,8 +89,40 @@ def judge(old: JudgedDocument, new: JudgedDocument, experience: Experience | Non
     return Judgement(
         verdict=verdict, score=round(score, 3), reason=reason, kind=kind_of(edits), edits=edits,
         words_added=matching.words_added, words_removed=matching.words_removed,
-        shuffled=shuffled,
+        shuffled=shuffled, ignored=ignored_parts(edits, old, new, experience),
     )  # fmt: skip
+
+
+def ignored_parts(
+    edits: Sequence[LineEdit], old: JudgedDocument, new: JudgedDocument, experience: Experience
+) -> IgnoredParts | None:  # fmt: skip
+    """Return the parts of a page that are noise for the first time by what was learned, and by nothing else."""
+
+    def is_ruled(edit: LineEdit) -> bool:
+        if edit.new is None:
+            block = _block_near(line_of(edit), old.text, new)
+            if block is None or block.region is Region.MAIN:
+                return False
+            return block.region in NOISE_OF_REGION or block.linked
+        if region_noise(edit.old, edit.new, new) is not None:
+            return True
+        block = new.block_of(edit.new)
+        if edit.old is None or block is None or block.region is Region.MAIN or not same_words(edit):
+            return False
+        return volatile_noise(edit.old.folded, edit.new.folded, old.at, new.at) is NoiseKind.COUNTER
+
+    return newly_ignored(edits, old, new, experience, is_ruled)
+
+
+def _block_near(line: Line, text: str, new: JudgedDocument) -> Block | None:
+    """Return the block of the nearest line above a removed one that is still there; None if there is none near.
+
+    To see where the removed line stood itself would mean to parse the old document again.
+    """
+    above = text.split("\n")[max(0, line.at - _NEAR) : line.at]
+    blocks = new.blocks()
+    places = {one: at for at, one in enumerate(blocks.lines)}
+    return next((blocks[places[one]] for one in reversed(above) if one in places), None)
 
 
 def _described(matching: Matching, real: Sequence[LineEdit]) -> str:
