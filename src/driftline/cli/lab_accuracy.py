@@ -1,4 +1,4 @@
-"""`lab detection`, `noise`, `storage`, `freshness`, `picking`: how well changes are judged, kept and scheduled."""
+"""How well changes are judged, kept and scheduled: `lab detection`, `reports`, `noise`, `storage`, and so on."""
 
 from __future__ import annotations
 
@@ -99,6 +99,37 @@ def detection(
                 ("case", "score", "headline or reason"),
                 [(one.case.name, f"{one.score:.2f}", one.headline or one.reason) for one in some],
             )
+
+
+def reports(
+    page: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this page.")] = None,
+    interval: Annotated[list[str] | None, typer.Option(metavar="TIME", help="Only 1 h, 1 d or 14 d.")] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="List every edit with its headline.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what is reported of forty synthetic pages, with headlines."""
+    from driftline.lab.bench import reports_bench as lab
+
+    for one in interval or ():
+        if one not in lab.INTERVALS:
+            raise BadSetting(f"--interval takes one of {', '.join(lab.INTERVALS)}, not '{one}'.")
+    rows = list(lab.check_all(lab.synthetic_pages(page or ()), show_progress, interval or lab.INTERVALS))
+    show_progress("")
+    if as_json:
+        print_json([asdict(row) for row in rows])
+        return
+    print_plain_table(
+        ("page", "interval", "found", "false alarms"),
+        [(row.page, row.interval, f"{row.found} of {lab.EDITS}", f"{row.false_alarms} of {lab.EDITS}") for row in rows],
+    )
+    for row in rows if verbose else ():
+        _heading(f"{row.page}, every {row.interval}")
+        for edit in row.edits:
+            say(f"{'+' if edit.matters else '-'} {edit.edit[:100]}")
+            say(f"    {'' if edit.reported else 'not reported: '}{edit.headline or edit.reason}")
+    headlines = [edit.headline for row in rows for edit in row.edits if edit.reported]
+    longest = max(map(len, headlines), default=0)
+    say(f"{count(len(headlines), 'headline')}, {headlines.count('')} empty, the longest of {longest} characters.")
 
 
 def _heading(text: str) -> None:
