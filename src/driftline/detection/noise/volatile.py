@@ -186,6 +186,11 @@ def names_stock(text: str) -> bool:
     return any(map(head.lower().__contains__, _SIGNS_OF_STOCK)) and _STOCK.search(head) is not None
 
 
+def names_age(text: str) -> bool:
+    """Return whether the text says how long ago something was."""
+    return any(map(text.__contains__, _SIGNS_OF_AGES)) and _AGES.search(text[:_HEAD]) is not None
+
+
 def names_contact(text: str) -> bool:
     """Return whether the text has a telephone number or opening hours."""
     head = text[:_HEAD]
