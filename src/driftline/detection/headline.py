@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from driftline.detection.extract.annotations import is_note
+from driftline.detection.messages import REORDERED
 from driftline.detection.noise.edits import kind_of
 from driftline.detection.noise.volatile import dates_in, masked, names_age, names_revision, names_stock
 from driftline.detection.wording import (
@@ -31,6 +32,7 @@ from driftline.detection.wording import (
     in_words,
     is_trivial,
     largest_difference,
+    object_of,
     sides,
     value_of,
 )
@@ -129,7 +131,8 @@ def _links_of_entries(real: Sequence[LineEdit], edits: Sequence[LineEdit]) -> tu
 
 def reordered(line: str) -> str:
     """Return the headline of a page of which lines such as this one have another order."""
-    return f"In another order: {cut(line, _LONGEST_ENTRY)}"
+    named = any(map(str.isalpha, line))
+    return f"In another order: {cut(line, _LONGEST_ENTRY)}" if named else REORDERED.removesuffix(".")
 
 
 def _cell_labels(
@@ -216,8 +219,10 @@ class _Writer:
             return self._in_context(found, line)
         heading = self._label_of_heading(line)
         where = f" in {cut(heading, _LONGEST_LABEL)}" if heading else ""
-        dots = "" if not found.prefix or found.prefix[-1].endswith(ENDS_SENTENCE) else "… "
-        words = cut(" ".join(found.come or found.gone), _LONGEST_ENTRY)
+        within = bool(found.prefix) and not found.prefix[-1].endswith(ENDS_SENTENCE)
+        before = found.prefix[-_AROUND:] if within else []
+        dots = "… " if len(before) < len(found.prefix) and within else ""
+        words = cut(" ".join([*before, *(found.come or found.gone)]), _LONGEST_ENTRY)
         return f"{'New' if found.come else 'Removed'}{where}: {dots}{words}"
 
     def _in_context(self, found: Difference, line: Line) -> str:
@@ -352,7 +357,7 @@ class _Writer:
             if last is not None and self._feed:
                 joins = len(last) <= _MOST_LINES
             else:
-                joins = last is not None and not begins and (under_heading or self._continues(last, line))
+                joins = last is not None and not begins and (under_heading or _continues(last, line))
             if last is not None and joins:
                 last.append(line)
             else:
@@ -360,14 +365,21 @@ class _Writer:
                 under_heading = begins and read.headings.has(line.text)
         return found
 
-    def _continues(self, entry: Sequence[Line], line: Line) -> bool:
-        """Return whether a line belongs to the entry above it, as a place to a job, or a sentence to its author."""
-        if len(entry) >= _MOST_LINES:
-            return False
-        if all(len(one.folded.split()) <= _FEW_WORDS for one in entry):
-            return True
-        # below a sentence, only a date or a number
-        return not _LETTERS.search(line.masked)
+
+def _continues(entry: Sequence[Line], line: Line) -> bool:
+    """Return whether a line belongs to the entry above it, as a place to a job, or a sentence to its author."""
+    first = entry[0].folded
+    if first.startswith(("$", "/")):
+        return object_of(first) != "" and object_of(first) == object_of(line.folded)
+    if len(entry) >= _MOST_LINES:
+        return False
+    if all(len(one.folded.split()) <= _FEW_WORDS for one in entry):
+        return True
+    if not _LETTERS.search(line.masked):
+        return True  # a date or a number below a sentence
+    # a title that is long because of its numbers and dates
+    is_sentence = len(line.masked.split()) > _FEW_WORDS
+    return is_sentence and all(len(one.masked.split()) <= _FEW_WORDS for one in entry)
 
 
 def _entry(entry: Sequence[Line], *, feed: bool = False, titled: bool = False) -> str:
@@ -384,7 +396,7 @@ def _entry(entry: Sequence[Line], *, feed: bool = False, titled: bool = False) -
     if first.startswith("$"):
         others = []  # the next values of JSON have paths of their own
     sentences = [text for text in others if len(text.split()) > _FEW_WORDS and masked(text)]
-    if len(first.split()) <= _FEW_WORDS and sentences:
+    if len(masked(first).split()) <= _FEW_WORDS and sentences:
         others = sentences
     elif feed:
         others = []

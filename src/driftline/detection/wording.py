@@ -242,6 +242,12 @@ def value_of(line: str) -> str:
     return f"{label}: {found[2]}" if label else found[2]
 
 
+def object_of(line: str) -> str:
+    """Return which object a line of JSON or XML is a value of: its path up to the name; empty if it has none."""
+    path = line[:_LONGEST_PATTERN].partition(": ")[0]
+    return path[: path.rfind("]") + 1]
+
+
 def _xml_label(path: str, value: str) -> str:
     """Return what names a value of XML, which is nothing if the value itself names its element."""
     found = _XML_NAME.fullmatch(path)

@@ -123,6 +123,10 @@ ROW = "<table><tr><th>Option<th>Default<th>Meaning{}<tr><td>cache<td>on<td>Wheth
          "Removed: Water must be boiled: In the whole town until Friday."),
         ("", "<p>0 likes</p><p>leaf</p><p>Do not buy it, it leaks after a year.</p>",
          "New: leaf: Do not buy it, it leaks after a year."),
+        ("", "<p>021: FIX: April 1, 2025 All architectures</p><p>A bug in the kernel can stop the machine.</p>",
+         "New: 021: FIX: April 1, 2025 All architectures: A bug in the kernel can stop the machine."),
+        ("<p>We are looking for a nurse</p>", "<p>We are looking for a nurse by day and night in the new clinic</p>",
+         "New: … for a nurse by day and night in the new clinic"),
         ("<p>Rupture</p>", "<p>Rupture de stock</p>", "Rupture → Rupture de stock"),
         ("<p>En stock</p>", "<p>Rupture de stock</p>", "Rupture de stock"),
     ],
@@ -151,6 +155,8 @@ def test_of_lines_in_another_order_one_with_words_is_named() -> None:
     table = "<table><tr><th>Rank<th>Club{}{}</table>"
     one, other = "<tr><td>1<td>Old Rooks", "<tr><td>2<td>Castle Club"
     assert headline(table.format(one, other), table.format(other, one)) == "In another order: Old Rooks"
+    digits = "<ol><li>11<li>12<li>13</ol>", "<ol><li>13<li>11<li>12</ol>"
+    assert headline(*digits) == "The same words stand in another order"
 
 
 def test_what_the_title_says_already_is_no_label() -> None:

@@ -53,7 +53,11 @@ _BETWEEN_TOKENS = ".,:/()|-"
 _TOKEN = re.compile(r"[^\s.,:/()|-]+")
 _DIGIT = re.compile(r"\d")
 _LEADING = re.compile(r"\d{1,4}(?!\d)")
-_TIME = re.compile(r"\b(\d{1,2})(?::(\d{2}))? ?([ap])m\b|\b(\d{1,2}):(\d{2})(?:(:\d{2})(?:\.\d+)?)?\b", re.IGNORECASE)
+_TIME = re.compile(
+    r"\b(\d{1,2})(?::(\d{2}))? ?([ap])m\b"
+    r"|(?:\b|(?<=\dT))(\d{1,2}):(\d{2})(?:(:\d{2})(?:\.\d+)?)?(?:\b|(?=Z))",  # as in 2026-01-31T09:30:00Z too
+    re.IGNORECASE,
+)
 _MADE = re.compile(
     r"\b(?:built|generated|rendered|cached|time|clock|erzeugt|erstellt|uhrzeit|généré|heure|hora)\b", re.IGNORECASE
 )
