@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from driftline.detection.extract.annotations import is_note
 from driftline.detection.messages import REORDERED
 from driftline.detection.noise.edits import kind_of
-from driftline.detection.noise.volatile import dates_in, masked, names_age, names_revision, names_stock
+from driftline.detection.noise.volatile import dates_in, masked, names_age, names_money, names_revision, names_stock
 from driftline.detection.wording import (
     ENDS_SENTENCE,
     LONGEST,
@@ -197,14 +197,17 @@ class _Writer:
         numbers = [bool(_NUMBER.search(text)) for text in both]
         dated = any(numbers) and (found.is_numbering or found.is_dated)
         goes_on = bool(prefix) and bool(_NUMBER.search(prefix[-1]) or masked(f"1 {prefix[-1]}") == "")
-        wordy = bool(prefix or suffix) and (
-            not all(numbers) or max(len(_LETTERS.findall(masked(text))) for text in both) >= _AROUND
+        wordy = not all(numbers) and not any(map(names_money, both))
+        wordy = wordy or (
+            bool(prefix or suffix)
+            and (not all(numbers) or max(len(_LETTERS.findall(masked(text))) for text in both) >= _AROUND)
         )
         if goes_on or wordy or not any(numbers):
             rank = 8 if dated else 7 if is_trivial(*both) else 4
             return _Item(rank, key, partial(self._in_context, found, line))
         number = ChangedNumber.of(found, kind, dated=dated)
-        return _Item(number.rank, key, partial(self._numbered, number, line))
+        rank = 7 if names_age(line.folded) else number.rank
+        return _Item(rank, key, partial(self._numbered, number, line))
 
     def _many_words(self, found: Difference, line: Line, kind: ChangeKind) -> str:
         """Return the part for many words that were replaced, added to a line or removed from it."""

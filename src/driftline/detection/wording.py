@@ -49,6 +49,7 @@ _STOPS = re.compile(
     r"(?:an?|and|are|as|at|by|for|from|in|is|of|on|or|per|that|the|to|was|with|der|die|das|und|von|de|du|la|le|les|et)\Z",
     re.IGNORECASE,
 )
+_AGES = re.compile(r"\b(?:just now|(?:a|an|second|minute|hour|day|week|month|year)s?)\b")
 _BETWEEN = ("·", "|", "–", "-", "—", "•")
 _LONGEST_PATTERN = 1_000  # characters of a line in which a path is looked for
 
@@ -121,7 +122,7 @@ class ChangedNumber(NamedTuple):
         if self.money or self.version:
             return 1 if self.money else 2
         is_time = _TIME.search(self.bare[1]) is not None and not _LETTERS.search(masked(self.bare[1]))
-        return 6 if is_time else 4 if _MEASURE.match(self.tail) else 5
+        return 7 if is_time else 4 if _MEASURE.match(self.tail) else 6
 
     def named(self) -> str:
         """Return the number where nothing else on the page says what it is."""
@@ -169,9 +170,14 @@ def _telling_part(one: Sequence[str], other: Sequence[str]) -> tuple[int, int, i
     telling = [
         part
         for part, (before, after) in zip(parts, texts, strict=True)
-        if not is_trivial(before, after) and masked(before) != masked(after)
+        if not is_trivial(before, after) and _lasting(before) != _lasting(after)
     ]
     return max(telling, key=lambda part: part[1] - part[0] + part[3] - part[2], default=whole)
+
+
+def _lasting(text: str) -> list[str]:
+    """Return the words of a text without numbers, dates and how long ago something was."""
+    return _AGES.sub(" ", masked(text)).split()
 
 
 def is_trivial(before: str, after: str) -> bool:

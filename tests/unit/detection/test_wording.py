@@ -47,6 +47,12 @@ def test_of_differences_far_apart_the_largest_in_words_counts() -> None:
     after = "Closed as it was for some days and read by all of us here 99 times"
     found = largest_difference(difference(before, after))
     assert (found.gone, found.come) == (["Open"], ["Closed"])
+    before, after = (
+        f"{state} since Ann told all of us about it {age} ago"
+        for state, age in (("Open", "16 days"), ("Done", "a month"))
+    )
+    found = largest_difference(difference(before, after))
+    assert (found.gone, found.come) == (["Open"], ["Done"])
 
 
 def test_differences_in_capital_letters_and_signs_are_trivial() -> None:
