@@ -78,7 +78,8 @@ class Difference(NamedTuple):
     def is_dated(self) -> bool:
         """Whether the number that differs is one of a date, or of when the document was changed."""
         before, after = (" ".join([*self.prefix, *words, *self.suffix]) for words in (self.gone, self.come))
-        return bool(dates_in(after)) and (bool(dates_in(before)) or names_revision(after))
+        old, new = dates_in(before), dates_in(after)
+        return bool(new) and old != new and (bool(old) or names_revision(after))
 
     @property
     def is_numbering(self) -> bool:

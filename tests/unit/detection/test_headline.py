@@ -87,6 +87,8 @@ ROW = "<table><tr><th>Option<th>Default<th>Meaning{}<tr><td>cache<td>on<td>Wheth
         ("<p>Single ticket €2.80, day ticket €7.50</p>", "<p>Single ticket €3.00, day ticket €7.50</p>",
          "Single ticket €2.80 → €3.00"),
         (TALL.format(42), TALL.format(45), "Description: 42 → 45 cm"),
+        ("<p>Edited on 2 January 2026, and read by 120 of our members.</p>",
+         "<p>Edited on 2 January 2026, and read by 145 of our members.</p>", "… and read by 120 → 145 of our members"),
         (ROOM.format(2), ROOM.format(5), "Meeting of the council: … hall, room 2 → 5"),
         ("<main><p>Register until 9 January.</p>", "<main><p>Register until 16 January.</p>",
          "Register until 9 January → 16 January"),
