@@ -20,7 +20,7 @@ from driftline.detection.extract.charset import decode_text
 from driftline.detection.extract.document import Extraction
 from driftline.detection.extract.filters import awaited_by, counts_also, how_read, sieve_of
 from driftline.detection.extract.regions import Blocks
-from driftline.detection.headline import cut, headline_of, reordered
+from driftline.detection.headline import headline_of, reordered
 from driftline.detection.jobs import Finding, Job
 from driftline.detection.messages import ACCEPTED, AWAITED, NOT_AWAITED, OUT_OF_MEMORY, REFILTERED, REREAD, own_failure
 from driftline.detection.noise.edits import (
@@ -35,6 +35,7 @@ from driftline.detection.noise.judge import first_moved, judge
 from driftline.detection.noise.judge_annotations import judge_all
 from driftline.detection.noise.learning import learn
 from driftline.detection.threats import intruders, mixed_content, why_executable
+from driftline.detection.wording import cut
 from driftline.errors import BrokenVersion, FailureKind, UnreadableBody
 from driftline.http.codings import decode_body
 from driftline.model.change import ChangeKind, ChangeSummary, Matter
@@ -244,7 +245,9 @@ def weigh(
             except UnreadableBody:
                 return Blocks(side.text.split("\n"))  # it has nothing of what is selected now
 
-        return JudgedDocument(text=side.text, title=title, at=side.at, blocks=ReadOnce(parsed, side.blocks))
+        return JudgedDocument(
+            text=side.text, title=title, at=side.at, blocks=ReadOnce(parsed, side.blocks), body=side.body
+        )
 
     sides = read(old), read(new)
     judgement = judge_all(*sides, experience or Experience()) if counts_also(filters) else judge(*sides, experience)

@@ -167,7 +167,7 @@ class Headings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedDocument:
-    """A document as it is judged: its text, its title, and when it was fetched.
+    """A document as it is judged: its text, its title, when it was fetched, and its body.
 
     `blocks` are its lines with the regions that they stand in. To get them may mean to parse the document again.
     """
@@ -176,11 +176,22 @@ class JudgedDocument:
     title: str
     at: float
     blocks: ReadOnce
+    body: bytes = b""
     headings: Headings = field(init=False)
 
     def __post_init__(self) -> None:
         # not with a method of this object: garbage collection is rare, and a cycle would keep the parsed document
         object.__setattr__(self, "headings", Headings(self.blocks))
+
+    def has_heading(self, text: str) -> bool:
+        """Return whether a heading ends with this text, without parsing the document."""
+        name = text.encode()
+        return name + b"</h" in self.body or name + b"</a></h" in self.body
+
+    def names_value(self, text: str) -> bool:
+        """Return whether this is what names a value: the term of a list of definitions, or the head of a row."""
+        name = text.encode()
+        return bool(text) and any(name + end in self.body for end in (b"</dt>", b"</th>", b"</label>"))
 
     def block_of(self, line: Line | None) -> Block | None:
         """Return the block of a line; None if the document is extracted in another way by now."""
