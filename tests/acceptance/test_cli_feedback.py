@@ -26,13 +26,13 @@ def test_what_was_said_is_listed_told_by_the_history_and_withdrawn(driftline: Co
     assert "will no longer be reported" in driftline("feedback", change, "--noise").out
 
     (said,) = driftline.json("feedback", "--list")
-    assert (said["change"], said["url"], said["verdict"], said["found"]) == (change, page, "noise", "meaningful")
+    assert (said["change"], said["url"], said["importance"], said["found"]) == (change, page, "noise", "important")
     assert said["reason"] in driftline("feedback", "--list").out
     told = driftline("history", page, "--all").out
     assert f"change {change}: (marked as noise by you) " in told
     found = driftline.json("history", page, "--all")[0]["change"]
-    assert (found["verdict"], found["said"]) == ("noise", "noise")
-    assert driftline.json("feedback", change, "--forget") == {"change": change, "url": page, "verdict": None}
+    assert (found["importance"], found["said"]) == ("noise", "noise")
+    assert driftline.json("feedback", change, "--forget") == {"change": change, "url": page, "importance": None}
     assert driftline.json("feedback", "--list") == []
     assert "marked as" not in driftline("history", page).out
     again = driftline("feedback", change, "--forget")

@@ -76,7 +76,7 @@ def test_noise_is_left_out_of_the_history_unless_all_is_asked_for(driftline: Com
     driftline("feedback", noise["change"]["id"], "--matters")
     shown = driftline.json("history", url)
     assert [check["verdict"] for check in shown] == ["unchanged", "new"]
-    assert (shown[0]["change"]["said"], shown[0]["reason"]) == ("meaningful", "Only the page footer changed.")
+    assert (shown[0]["change"]["said"], shown[0]["reason"]) == ("important", "Only the page footer changed.")
 
 
 def test_a_page_of_which_more_counts_than_its_text_tells_what_changed(driftline: Command, site: Site) -> None:
@@ -205,7 +205,7 @@ def test_a_difference_can_be_written_as_html(driftline: Command, page: str, tmp_
     assert str(file) in written.err
     document = file.read_text(encoding="utf-8")
     assert "The price is <del>five</del><ins>six</ins> euros." in document
-    assert "meaningful, score" in document
+    assert "important, score" in document
     assert driftline("diff", page, "1", "2", "--html", "-").out == document
 
 

@@ -12,9 +12,10 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from driftline.detection.diff.lines import without_hints
 from driftline.detection.extract.annotations import is_note
 from driftline.detection.messages import excerpts
-from driftline.detection.noise.edits import kind_of
+from driftline.detection.noise.edits import kind_of, line_of
 from driftline.detection.noise.volatile import dates_in, masked, names_money, names_revision, names_stock
 from driftline.model.change import ChangeKind, NoiseKind
 
@@ -51,6 +52,7 @@ _NOT_THERE = re.compile(
 )
 _JSON_PATH = re.compile(r"(\$[^\s:]*(?:\[[^\]]*\][^\s:]*)*): (.*)", re.DOTALL)
 _VERSION = re.compile(r"\bv?\d+(?:\.\d+)+\b")
+_UNSEEN = dict.fromkeys((0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF))
 _PUNCTUATION = " \t,;:–—-|·•"
 
 
@@ -108,6 +110,31 @@ def _links_of_entries(real: Sequence[LineEdit], edits: Sequence[LineEdit]) -> li
 def reordered(line: str) -> str:
     """Return the headline of a page of which lines such as this one have another order."""
     return f"In another order: {cut(line, _LONGEST_ENTRY)}"
+
+
+def restyled(edits: Sequence[LineEdit]) -> str:
+    """Return the headline of lines with other quotes, dashes, gaps or hints; empty if they differ in more."""
+    if not all(_looks_alike(edit) for edit in edits):
+        return ""
+    before, after = (line.text if line else "" for line in (edits[0].old, edits[0].new))
+    if not before or not after:
+        return _counted(f"{'New' if after else 'Removed'}: {cut(after or before, _LONGEST_ENTRY)}", len(edits) - 1)
+    if _seen(before) == _seen(after):
+        return _counted(f"Characters that cannot be seen: {cut(after, _LONGEST_SIDE)}", len(edits) - 1)
+    sides = [cut(text, _LONGEST_SIDE) for text in excerpts(before, after, _LONGEST_SIDE)]
+    return _counted(" → ".join(sides), len(edits) - 1)
+
+
+def _looks_alike(edit: LineEdit) -> bool:
+    if edit.old is None or edit.new is None:
+        return without_hints(line_of(edit).folded) == ""
+    one, other = (without_hints(line.folded).replace(" ", "") for line in (edit.old, edit.new))
+    return one == other
+
+
+def _seen(text: str) -> str:
+    """Return the text without characters of no width, and with plain spaces."""
+    return " ".join(text.translate(_UNSEEN).split())
 
 
 def _cell_labels(

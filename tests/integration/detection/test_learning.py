@@ -8,7 +8,7 @@ import pytest
 import driftline
 from driftline import Plan
 from driftline.errors import FailureKind, UnknownChange, UsageError
-from driftline.model.change import Matter
+from driftline.model.change import Importance
 from driftline.model.outcome import Proof, Verdict
 from support.making import settings
 from support.servers import Answer, Request, Server, html
@@ -271,12 +271,12 @@ def test_what_the_user_calls_noise_is_noise_from_then_on(site: Site) -> None:
     site.pages.check()
     site.parts["news"] = "<p>News: a choir sings in the old town hall tonight.</p>"
     change = site.pages.check().changes[0]
-    assert site.pages.history.feedback(change.id, Matter.NOISE) == url
+    assert site.pages.history.feedback(change.id, Importance.NOISE) == url
     judged = site.pages.history.checks(url)[0].change
     assert judged is not None
-    assert (judged.verdict, judged.said, judged.reason) == (Matter.NOISE, Matter.NOISE, change.reason)
-    assert [(said.change, said.verdict, said.found) for said in site.pages.history.all_feedback()] == [
-        (change.id, Matter.NOISE, Matter.MEANINGFUL)
+    assert (judged.importance, judged.said, judged.reason) == (Importance.NOISE, Importance.NOISE, change.reason)
+    assert [(said.change, said.importance, said.found) for said in site.pages.history.all_feedback()] == [
+        (change.id, Importance.NOISE, Importance.IMPORTANT)
     ]
     site.parts["news"] = "<p>News: nobody knows what happened at the harbour.</p>"
     assert site.pages.check().noisy == 1
@@ -293,7 +293,7 @@ def test_feedback_on_a_change_of_a_selected_part_is_about_all_reported_edits(sit
         if word == WORDS[3]:
             site.parts["news"] = "<p>News: a choir sings in the old town hall tonight.</p>"
         report = site.pages.check()
-    site.pages.history.feedback(report.changes[0].id, Matter.NOISE)
+    site.pages.history.feedback(report.changes[0].id, Importance.NOISE)
     site.parts["tip"] = tip(WORDS[5])
     assert site.pages.check().noisy == 1, "of what somebody selected, nothing falls silent by itself"
 
@@ -307,7 +307,7 @@ def test_what_the_user_marks_as_meaningful_is_reported_from_then_on(site: Site) 
     assert site.pages.check().noisy == 1
     change = site.pages.history.checks(url)[0].change
     assert change is not None
-    site.pages.history.feedback(change.id, Matter.MEANINGFUL)
+    site.pages.history.feedback(change.id, Importance.IMPORTANT)
     site.parts["visits"] = "<p>1,311 views</p>"
     assert site.pages.check().changed == 1
 
@@ -320,7 +320,7 @@ def test_after_feedback_is_withdrawn_changes_are_judged_as_without_it(site: Site
         site.parts["news"] = f"<p>News: {news}.</p>"
         changes += [change.id for change in site.pages.check().changes]
     for change in changes:
-        site.pages.history.feedback(change, Matter.NOISE)
+        site.pages.history.feedback(change, Importance.NOISE)
     assert site.pages.history.forget_feedback(changes[1]) == url
     site.parts["news"] = "<p>News: nobody knows what happened at the harbour.</p>"
     assert site.pages.check().noisy == 1, "the same was said of the other one"
@@ -342,7 +342,7 @@ def test_feedback_on_a_removed_page_does_not_hold_for_its_host_unless_given_on_a
     for url in (one, two):
         change = site.pages.history.checks(url)[0].change
         assert change is not None
-        site.pages.history.feedback(change.id, Matter.MEANINGFUL)
+        site.pages.history.feedback(change.id, Importance.IMPORTANT)
     site.pages.remove(one)
     site.parts["views"] = "<p>1,311 views</p>"
     assert site.pages.check(three).changed == 1, "the same was said of the second"
@@ -360,9 +360,9 @@ def test_the_opposite_feedback_replaces_the_first_and_is_withdrawn_with_it(site:
     site.pages.check()
     change = site.pages.history.checks(url)[0].change
     assert change is not None
-    site.pages.history.feedback(change.id, Matter.NOISE)
-    site.pages.history.feedback(change.id, Matter.MEANINGFUL)
-    assert [said.verdict for said in site.pages.history.all_feedback()] == [Matter.MEANINGFUL]
+    site.pages.history.feedback(change.id, Importance.NOISE)
+    site.pages.history.feedback(change.id, Importance.IMPORTANT)
+    assert [said.importance for said in site.pages.history.all_feedback()] == [Importance.IMPORTANT]
     site.parts["visits"] = "<p>1,311 views</p>"
     assert site.pages.check().changed == 1
     site.pages.history.forget_feedback(change.id)
@@ -377,7 +377,7 @@ def test_what_is_withdrawn_while_a_page_is_checked_does_not_come_back(site: Site
         site.parts["news"] = f"<p>News: {news}.</p>"
         report = site.pages.check()
     change = report.changes[0].id
-    site.pages.history.feedback(change, Matter.NOISE)
+    site.pages.history.feedback(change, Importance.NOISE)
 
     def withdrawing() -> str:
         if site.pages.history.all_feedback():
@@ -395,9 +395,9 @@ def test_what_is_withdrawn_while_a_page_is_checked_does_not_come_back(site: Site
 )
 def test_feedback_on_what_is_no_id_is_refused(site: Site, name: str) -> None:
     with pytest.raises(UsageError):
-        site.pages.history.feedback(name, Matter.NOISE)
+        site.pages.history.feedback(name, Importance.NOISE)
 
 
 def test_feedback_on_a_change_that_never_was_is_refused(site: Site) -> None:
     with pytest.raises(UnknownChange):
-        site.pages.history.feedback("1-99", Matter.NOISE)
+        site.pages.history.feedback("1-99", Importance.NOISE)

@@ -13,7 +13,7 @@ from sqlalchemy import event as listening
 from driftline.detection.compare import compare, recall
 from driftline.durations import utc
 from driftline.errors import FailureKind
-from driftline.model.change import ChangeKind, Matter
+from driftline.model.change import ChangeKind, Importance
 from driftline.model.event import Event, EventKind, EventSource
 from driftline.model.outcome import Changed, Failed, NoiseVersion, Outcome, Proof, Unchanged
 from driftline.model.page import Failure, PageWarning, WarningKind
@@ -63,14 +63,14 @@ class World:
         """Check a page so many times; the last run."""
         return [self.record(self.found(body, url)) for body in bodies][-1]
 
-    def same_edit(self, url: str, matter: Matter) -> float:
+    def same_edit(self, url: str, matter: Importance) -> float:
         """Record the same edit as on other pages, judged so; when it was fetched."""
         outcome = self.found("Free delivery from now on.", url)
         assert isinstance(outcome, Changed)
-        change = replace(outcome.change, verdict=matter, cause=b"delivery")
+        change = replace(outcome.change, importance=matter, cause=b"delivery")
         kept = NoiseVersion(outcome.version, change)
         noise = Unchanged(outcome.document, Proof.NOISE, outcome.examined, kept)
-        self.record(noise if matter is Matter.NOISE else replace(outcome, change=change))
+        self.record(noise if matter is Importance.NOISE else replace(outcome, change=change))
         return self.at
 
     def publish(self, run_ids: list[int] | None = None, *, noise_until: float = math.inf) -> list[str]:
@@ -202,10 +202,10 @@ def test_noise_of_a_run_waits_for_other_pages_that_share_it(world: World) -> Non
     world.catalog.add(urls)
     for url in urls:
         world.check("One word of it.", url=url)
-    first = world.same_edit(urls[0], Matter.NOISE)
+    first = world.same_edit(urls[0], Importance.NOISE)
     for url in urls[1:]:
         assert world.publish(noise_until=first - 1) == []
-        last = world.same_edit(url, Matter.NOISE)
+        last = world.same_edit(url, Importance.NOISE)
     assert world.publish(noise_until=last) == ["changed"]
     assert next(world.log.list()).urls == tuple(urls)
 
@@ -217,8 +217,8 @@ def test_a_change_takes_along_the_noise_that_waits_with_the_same_cause(world: Wo
     for url in (*urls, OTHER):
         world.check("One word of it.", url=url)
     for url in (*urls[:5], OTHER):
-        world.same_edit(url, Matter.NOISE)
-    world.same_edit(urls[5], Matter.MEANINGFUL)
+        world.same_edit(url, Importance.NOISE)
+    world.same_edit(urls[5], Importance.IMPORTANT)
     assert world.publish(noise_until=-math.inf) == ["changed"]
     assert next(world.log.list()).urls == tuple(urls), "not those of other hosts"
     assert world.publish() == []

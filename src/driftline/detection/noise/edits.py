@@ -13,7 +13,7 @@ from driftline.detection.extract.annotations import note_of
 from driftline.detection.extract.regions import headings_of
 from driftline.detection.messages import excerpts, only_noise
 from driftline.detection.noise.volatile import names_money, names_stock
-from driftline.model.change import ChangeKind, Edit, Matter, NoiseKind, Region
+from driftline.model.change import MINOR_KINDS, ChangeKind, Edit, Importance, NoiseKind, Region, importance_of
 from driftline.noise_memory import Memory
 
 if TYPE_CHECKING:
@@ -36,6 +36,11 @@ _MOST_KINDS = 3  # kinds of noise that a sentence names
 _SOME_EDITS = 80  # edits of a page that was not rewritten
 _MOST_EDITS = 20  # edits of a change that are kept
 _LONGEST_TEXT = 300  # characters of either side of an edit that are kept
+
+
+#: the lowest score of a change that is so important
+LEAST_SCORES = {Importance.IMPORTANT: 0.5, Importance.MINOR: 0.4, Importance.NOISE: 0.0}
+MOST_OF_NOISE = 0.39  # the highest score of noise
 
 
 class NotNoise(Enum):
@@ -66,25 +71,29 @@ class LineEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """Whether the edits of a page matter, and why; `shuffled` if its lines have another order at every fetch.
+    """How important the edits of a page are, and why.
+
+    `moved` if lines of its content have another order, `shuffled` if they have another one at every fetch.
 
     The `headline` says what changed in one line, and is empty for noise.
     """
 
-    verdict: Matter
+    importance: Importance
     score: float
     reason: str
     kind: ChangeKind
     edits: Sequence[LineEdit]
     words_added: int = 0
     words_removed: int = 0
+    moved: bool = False
     shuffled: bool = False
     headline: str = ""
 
     @property
     def cause(self) -> bytes:
         """Return a key that is equal for the same edit on another page; empty if only volatile text changed."""
-        made = [edit for edit in self.edits if edit.noise is None or edit.noise in BESIDE_CONTENT]
+        minor = MINOR_KINDS if self.importance is Importance.MINOR else frozenset[NoiseKind]()
+        made = [one for one in self.edits if one.noise is None or one.noise in BESIDE_CONTENT or one.noise in minor]
         lines = sorted(
             f"{sign}{line.folded}" for edit in made for sign, line in (("-", edit.old), ("+", edit.new)) if line
         )
@@ -94,7 +103,7 @@ class Judgement:
     def differs_at_every_fetch(self) -> bool:
         """Return whether it is noise for no other reason than that a second fetch differs."""
         differs = self.shuffled or any(edit.noise is NoiseKind.EVERY_FETCH for edit in self.edits)
-        return self.verdict is Matter.NOISE and differs
+        return self.importance is Importance.NOISE and differs
 
 
 class Headings:
@@ -213,7 +222,7 @@ def why_noise(edits: Sequence[LineEdit], *texts: str) -> str:
 
 
 def kind_of(edits: Sequence[LineEdit]) -> ChangeKind:
-    """Return what sort of change these edits of a text are, by those that matter, or by all if none does."""
+    """Return what sort of change these edits of a text are, by those that are important, or by all if none is."""
     decisive = [edit for edit in edits if edit.noise is None] or edits
     if decisive and all(map(_is_about_stock, decisive)):
         return ChangeKind.AVAILABILITY
@@ -230,7 +239,7 @@ def with_headings(edits: Sequence[LineEdit], old: JudgedDocument, new: JudgedDoc
 
     They stay as they are if all of them are noise, or if they are many: then the page was rewritten.
     """
-    some = len(edits) <= _SOME_EDITS and any(edit.noise is None for edit in edits)
+    some = len(edits) <= _SOME_EDITS and any(edit.noise is None or edit.noise in MINOR_KINDS for edit in edits)
     headings = new.headings.texts if some else set[str]()
     if not headings:
         return list(edits)
@@ -247,8 +256,8 @@ def with_headings(edits: Sequence[LineEdit], old: JudgedDocument, new: JudgedDoc
 
 
 def found_edits(edits: Sequence[LineEdit]) -> tuple[Edit, ...]:
-    """Return the first edits of a change as they are kept, those that matter before the others."""
-    shown = sorted(edits, key=lambda edit: edit.noise is not None)[:_MOST_EDITS]
+    """Return the first edits of a change as they are kept, the most important first."""
+    shown = sorted(edits, key=lambda edit: importance_of(edit.noise).rank)[:_MOST_EDITS]
     return tuple([_found_edit(edit) for edit in shown])
 
 

@@ -11,7 +11,7 @@ from driftline.detection.diff.lines import Line, key_of
 from driftline.detection.extract.annotations import is_note
 from driftline.detection.noise.edits import REWRITTEN_PAGE, NotNoise, line_of, same_words
 from driftline.detection.noise.volatile import names_money, names_stock
-from driftline.model.change import Matter, NoiseKind
+from driftline.model.change import MINOR_KINDS, Importance, NoiseKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from driftline.noise_memory import Memory
 
 _LETTER = re.compile(r"[^\W\d_]")
+_ORDER = key_of("order", "")  # of the lines of a page
+#: the ruling on an edit that the user called so
+_SAID: dict[Importance, Ruling] = {
+    Importance.IMPORTANT: NotNoise.MATTERS, Importance.MINOR: NoiseKind.USER_MINOR, Importance.NOISE: NoiseKind.USER,
+}  # fmt: skip
 _MOST_KEYS = 200  # by which the feedback on one change is remembered
 _PROVED = 4  # checks
 _SEVERAL = 2  # lines
@@ -49,20 +54,20 @@ def learn(memory: Memory, judgement: Judgement, check: int, at: float) -> list[b
     return memory.note({_own_keys(line)[0] for line in lines} | (places - {b""}), check, at)
 
 
-def feedback_keys(judgement: Judgement, matter: Matter) -> tuple[set[bytes], set[bytes]]:
+def feedback_keys(judgement: Judgement, importance: Importance) -> tuple[set[bytes], set[bytes]]:
     """Return the keys by which feedback on a change is remembered, for its page and for its host.
 
-    If the change matters, the feedback is about the edits taken for noise so far, otherwise about the others. Where
-    only numbers differ, it holds for these words with any numbers; otherwise also for the place, and for the section if
+    If the change is important to the user, the feedback is about the edits taken for noise or minor so far, otherwise
+    about the others. Where lines have another order and nothing else matters, it is about their order. Where only
+    numbers differ, it holds for these words with any numbers; otherwise also for the place, and for the section if
     several of its lines were exchanged and nothing else. Places and sections count on this page only, and so do a few
     words: on another, they may be about anything. Of a page that was rewritten, the first edits are enough.
     """
-    meant = [edit for edit in judgement.edits if (edit.noise is not None) == (matter is Matter.MEANINGFUL)]
-    meant = meant or list(judgement.edits)
-    page: set[bytes] = set()
+    meant = _meant(judgement, importance)
+    page: set[bytes] = set() if meant or not judgement.moved else {_ORDER}
     host: set[bytes] = set()
     sections = _sections(meant)
-    if matter is Matter.NOISE and len(sections) == 1 and min(_counts(meant)) >= _SEVERAL:
+    if importance is Importance.NOISE and len(sections) == 1 and min(_counts(meant)) >= _SEVERAL:
         page |= {_section_key(heading) for heading, among in sections.items() if len(among) == len(meant)}
     for edit in meant:
         lines = [line for line in (edit.old, edit.new) if line]
@@ -71,10 +76,28 @@ def feedback_keys(judgement: Judgement, matter: Matter) -> tuple[set[bytes], set
             page |= {line.place for line in lines if line.place}
         # a few words with another number may be about anything on another page, such as a price: too little to mute it
         host |= {_own_keys(line)[1] for line in lines}
-        host |= {_own_keys(line)[0] for line in lines if matter is Matter.MEANINGFUL or _is_telling(line)}
+        host |= {_own_keys(line)[0] for line in lines if importance is Importance.IMPORTANT or _is_telling(line)}
         if len(page | host) > _MOST_KEYS:
             break
     return page | host, host
+
+
+def _meant(judgement: Judgement, importance: Importance) -> list[LineEdit]:
+    """Return the edits that feedback on a change is about."""
+    if judgement.importance is Importance.MINOR:
+        return [edit for edit in judgement.edits if edit.noise in MINOR_KINDS]
+    meant = [edit for edit in judgement.edits if (edit.noise is not None) == (importance is Importance.IMPORTANT)]
+    return meant or ([] if judgement.moved else list(judgement.edits))
+
+
+def said_of_order(experience: Experience) -> Importance | None:
+    """Return what the user called another order of the lines of the page; None if nothing."""
+    return experience.page.pinned(_ORDER)
+
+
+def mutes_numbers(label: str, experience: Experience) -> bool:
+    """Return whether numbers below these words change at nearly every check."""
+    return experience.page.mutes(key_of("number", label), experience.check, experience.at)
 
 
 def with_redrawn_sections(
@@ -92,7 +115,7 @@ def with_redrawn_sections(
         added, removed = _counts(among)
         if any(edit.noise is NoiseKind.EVERY_FETCH and edit.new for edit in among) and added == removed:
             muted[heading] = NoiseKind.EVERY_FETCH
-        elif experience.page.pinned(_section_key(heading)) is Matter.NOISE:
+        elif experience.page.pinned(_section_key(heading)) is Importance.NOISE:
             muted[heading] = NoiseKind.USER
         elif added == removed and is_redrawn(heading, experience):
             muted[heading] = NoiseKind.EVERY_CHECK
@@ -154,9 +177,9 @@ def rule_by_feedback(one: Line | None, other: Line | None, experience: Experienc
         for key in (*_own_keys(line)[::-1], line.place) if line else ():
             # what a line became on another page of the host says nothing about what it became here
             of_host = experience.host.pinned(key) if line is other or other is None else None
-            matter = experience.page.pinned(key) or of_host
-            if matter is not None:
-                return NotNoise.MATTERS if matter is Matter.MEANINGFUL else NoiseKind.USER
+            importance = experience.page.pinned(key) or of_host
+            if importance is not None:
+                return _SAID[importance]
     return NotNoise.UNDECIDED
 
 

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING
 from driftline.detection.diff.lines import folded
 from driftline.detection.noise.edits import Experience, NotNoise
 from driftline.detection.noise.learning import learned_noise, rule_by_feedback
-from driftline.detection.noise.volatile import dates_in, names_money, names_revision, shift_of_dates, volatile_noise
+from driftline.detection.noise.volatile import (
+    dates_in,
+    is_other_date_format,
+    names_money,
+    names_revision,
+    shift_of_dates,
+    volatile_noise,
+)
 from driftline.model.change import NoiseKind
 
 if TYPE_CHECKING:
@@ -110,6 +117,8 @@ def rule_by_content(one: Line | None, other: Line | None, context: Context) -> R
 def _rule_rewritten(one: Line, other: Line, context: Context) -> Ruling:
     """Return the ruling on a line that became another."""
     before, after = one.folded, other.folded
+    if one.masked == other.masked and is_other_date_format(before, after):
+        return NoiseKind.DATE_FORMAT
     noise = rewritten_noise(one, other, context)
     # where there is little else, a number may be all that the page is watched for
     if noise and noise is not NoiseKind.COUNTER and not (context.small and noise in _MATTERS_IF_SMALL):

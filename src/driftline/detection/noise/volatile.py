@@ -133,6 +133,7 @@ _FEW_WORDS, _SOME_WORDS = 6, 8
 _LONG_TOKEN = 10
 _LONGEST_DATE = 40  # characters
 _ONE_DAY = timedelta(days=1)
+_MONTHS_A_YEAR = 12
 _DAY = 24 * 60  # minutes
 _LATE = 15  # minutes that a time of day may be behind, because pages are cached
 _AHEAD = 3  # minutes: the clocks of servers are not exact
@@ -186,6 +187,11 @@ def names_stock(text: str) -> bool:
     return any(map(head.lower().__contains__, _SIGNS_OF_STOCK)) and _STOCK.search(head) is not None
 
 
+def counts_audience(text: str) -> bool:
+    """Return whether the text counts views, comments or the like."""
+    return _AUDIENCE.search(text[:_HEAD]) is not None
+
+
 def names_contact(text: str) -> bool:
     """Return whether the text has a telephone number or opening hours."""
     head = text[:_HEAD]
@@ -218,6 +224,20 @@ def shift_of_dates(old: str, new: str) -> int | None:
     if len(before) != 1 or len(after) != 1 or masked(old) or masked(new):
         return None
     return (after[0] - before[0]).days
+
+
+def is_other_date_format(old: str, new: str) -> bool:
+    """Return whether two texts that are equal when `masked` name the same dates, written in another way."""
+    before, after = dates_in(old), dates_in(new)
+    if not before or len(before) != len(after) or old == new:
+        return False
+    same = all(one in (other, _swapped(other)) for one, other in zip(sorted(before), sorted(after), strict=True))
+    return same and _undated(old, before) == _undated(new, after)
+
+
+def _swapped(day: date) -> date:
+    """Return the date that 02/03/2026 is in countries where the month comes first."""
+    return day.replace(day=day.month, month=day.day) if day.day <= _MONTHS_A_YEAR else day
 
 
 def volatile_noise(old: str, new: str, old_at: float, new_at: float) -> NoiseKind | None:

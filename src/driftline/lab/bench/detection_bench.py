@@ -25,7 +25,7 @@ from driftline.detection.noise.learning import learn
 from driftline.lab.bench.local_watch_lists import LabError, open_local
 from driftline.lab.simweb.simweb_client import serve
 from driftline.lab.simweb.world import World
-from driftline.model.change import Matter, Region
+from driftline.model.change import Importance, Region
 from driftline.noise_memory import Memory
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def _examine(case: Case, memory: Memory) -> Verdicts:
         judgement = weigh(*sides, title, _HTML, Experience(page=memory, check=case.number, at=case.times[1]))
         learn(memory, judgement, case.number, case.times[1])
         score, reason = judgement.score, judgement.reason
-        return judgement.verdict is Matter.MEANINGFUL
+        return judgement.importance is Importance.IMPORTANT
 
     timed(_OURS, ours)
     timed("raw bytes", lambda: before != after)

@@ -22,7 +22,7 @@ from driftline.detection.examine import examine
 from driftline.detection.extract.document import Extraction
 from driftline.detection.jobs import Finding, Job
 from driftline.lab.bench.local_watch_lists import LabError
-from driftline.model.change import ChangeKind, ChangeSummary, Matter
+from driftline.model.change import ChangeKind, ChangeSummary, Importance
 from driftline.model.outcome import Document, Failed, Proof, version_made_by
 from driftline.store.blobs import digest, pack, pack_next, unpack
 from driftline.store.compaction import compact
@@ -159,7 +159,7 @@ def _document(link: Link, page: PageReplay) -> Document:
 
 
 _UNSEEN = ChangeSummary(
-    kind=ChangeKind.STRUCTURE, verdict=Matter.NOISE, score=0.0, reason="Nothing that can be seen changed.",
+    kind=ChangeKind.STRUCTURE, importance=Importance.NOISE, score=0.0, reason="Nothing that can be seen changed.",
     words_added=0, words_removed=0,
 )  # fmt: skip
 

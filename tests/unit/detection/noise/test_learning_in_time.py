@@ -12,7 +12,7 @@ from driftline.detection.extract.document import Extraction
 from driftline.detection.noise.edits import Experience, Headings, JudgedDocument, ReadOnce
 from driftline.detection.noise.judge import judge
 from driftline.detection.noise.learning import feedback_keys, learn
-from driftline.model.change import Matter
+from driftline.model.change import Importance
 from driftline.noise_memory import Memory
 
 if TYPE_CHECKING:
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 FILLER = "<p>" + "A paragraph that says the same at every check, so that the page is not a small one. " * 6 + "</p>"
 HOUR, DAY = 3_600.0, 86_400.0
-REPORTED, MUTED = Matter.MEANINGFUL, Matter.NOISE
+REPORTED, MUTED = Importance.IMPORTANT, Importance.NOISE
 
 
-def verdicts(pages: Sequence[str], every: float = HOUR) -> list[Matter]:
+def verdicts(pages: Sequence[str], every: float = HOUR) -> list[Importance]:
     """Return the verdict on each page but the first, checked one after the other, each as the last one taught."""
     memory = Memory()
-    found: list[Matter] = []
+    found: list[Importance] = []
     for check, (old, new) in enumerate(pairwise(pages), start=2):
         now = Experience(page=memory, check=check, at=check * every)
         judgement = judge(read(old, (check - 1) * every), read(new, check * every), now)
         learn(memory, judgement, check, check * every)
-        found.append(judgement.verdict)
+        found.append(judgement.importance)
     return found
 
 
@@ -105,20 +105,20 @@ def box(chance: random.Random) -> str:
 def test_a_section_that_is_drawn_anew_at_every_fetch_is_noise_and_nothing_beside_it_is() -> None:
     chance = random.Random(5)
     memory, shown = Memory(), box(chance)
-    found: list[Matter] = []
+    found: list[Importance] = []
     for check in range(2, 12):
         again, old, shown = box(chance), shown, box(chance)
         now = Experience(page=memory, check=check, at=check * HOUR, again=read(again, 0.0).text)
         judgement = judge(read(old, (check - 1) * HOUR), read(shown, check * HOUR), now)
         learn(memory, judgement, check, check * HOUR)
-        found.append(judgement.verdict)
+        found.append(judgement.importance)
     assert found.count(REPORTED) <= 1
     for other in (
         shown.replace("In stock", "Sold out"), shown.replace("None yet", "It broke after a week of use"),
         shown.replace("<h2>Reviews", "<p>Green cushion to go with it</p><h2>Reviews"),
     ):  # fmt: skip
         now = Experience(page=memory, check=12, at=12 * HOUR, again=read(other, 0.0).text)
-        assert judge(read(shown, 11 * HOUR), read(other, 12 * HOUR), now).verdict is REPORTED
+        assert judge(read(shown, 11 * HOUR), read(other, 12 * HOUR), now).importance is REPORTED
 
 
 def test_one_feedback_on_a_section_that_is_drawn_anew_is_enough() -> None:
@@ -127,19 +127,19 @@ def test_one_feedback_on_a_section_that_is_drawn_anew_is_enough() -> None:
     memory = Memory()
     for number, (old, new) in enumerate(pairwise(shown)):
         judgement = judge(read(old, 0.0), read(new, 14 * DAY), Experience(page=memory, check=number, at=14 * DAY))
-        assert (judgement.verdict is REPORTED) is (number == 0)
+        assert (judgement.importance is REPORTED) is (number == 0)
         if not number:
-            memory.pin(feedback_keys(judgement, Matter.NOISE)[0], Matter.NOISE)
+            memory.pin(feedback_keys(judgement, Importance.NOISE)[0], Importance.NOISE)
 
 
 def test_feedback_on_a_price_does_not_hold_for_other_pages_of_the_host() -> None:
     old, new, other = (read(f"<p>Price: {price}</p>", 0.0) for price in ("5 €", "7 €", "39.99 €"))
-    page_keys, host_keys = feedback_keys(judge(old, new), Matter.NOISE)
+    page_keys, host_keys = feedback_keys(judge(old, new), Importance.NOISE)
     page, host = Memory(), Memory()
-    page.pin(page_keys, Matter.NOISE)
-    host.pin(host_keys, Matter.NOISE)
-    assert judge(new, other, Experience(page=page, host=host, check=3, at=HOUR)).verdict is MUTED
-    assert judge(new, other, Experience(host=host, check=3, at=HOUR)).verdict is REPORTED
+    page.pin(page_keys, Importance.NOISE)
+    host.pin(host_keys, Importance.NOISE)
+    assert judge(new, other, Experience(page=page, host=host, check=3, at=HOUR)).importance is MUTED
+    assert judge(new, other, Experience(host=host, check=3, at=HOUR)).importance is REPORTED
 
 
 def test_a_list_of_news_is_reported_however_often_it_has_other_entries() -> None:
