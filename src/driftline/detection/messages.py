@@ -53,6 +53,7 @@ _NOISE: dict[NoiseKind, str] = {
     NoiseKind.TIME_ZONE: "dates that move with the time zone",
     NoiseKind.CALENDAR: "a calendar",
     NoiseKind.COPY: "another copy of what is on the page anyway",
+    NoiseKind.COPYRIGHT: "the copyright notice",
     NoiseKind.DATE_FORMAT: "how dates are written",
     NoiseKind.FOR_MACHINES: "text that is there for machines",
     NoiseKind.HINT: "hints such as 'opens in a new window'",

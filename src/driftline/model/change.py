@@ -56,6 +56,7 @@ class NoiseKind(StrEnum):
     # something that is not what the page is about
     CALENDAR = "calendar"
     COPY = "copy"
+    COPYRIGHT = "copyright"
     DATE_FORMAT = "date-format"
     FOR_MACHINES = "for-machines"
     HINT = "hint"
@@ -86,7 +87,8 @@ class NoiseKind(StrEnum):
 
 #: edits of form and not of content: they are minor where they stand in the content
 MINOR_KINDS = frozenset({
-    NoiseKind.DATE_FORMAT, NoiseKind.HINT, NoiseKind.LABELS, NoiseKind.TYPOGRAPHY, NoiseKind.USER_MINOR,
+    NoiseKind.COPYRIGHT, NoiseKind.DATE_FORMAT, NoiseKind.HINT, NoiseKind.LABELS, NoiseKind.TYPOGRAPHY,
+    NoiseKind.USER_MINOR,
 })  # fmt: skip
 
 

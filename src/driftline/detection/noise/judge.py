@@ -8,7 +8,8 @@ change matters if nothing explains at least one edit.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ from driftline.detection.noise.edits import (
     LineEdit,
     NotNoise,
     kind_of,
+    same_words,
     why_noise,
     with_headings,
     words_of,
@@ -49,7 +51,7 @@ from driftline.detection.noise.region_rules import (
     with_labels,
 )
 from driftline.detection.noise.rules import Context, fetched_again, jitter_of, rule_by_content
-from driftline.detection.noise.volatile import counts_audience
+from driftline.detection.noise.volatile import counts_audience, dates_in, undated
 from driftline.model.change import MINOR_KINDS, Importance, NoiseKind, Region
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
 
 _REDRAWN = (NoiseKind.EVERY_FETCH, NoiseKind.EVERY_CHECK)
 _SMALL = 400  # characters
+_MANY = 3  # lines
 _SHOWN_OF_REWRITTEN = 40  # edits that matter, of so many
 
 
@@ -72,9 +75,11 @@ def judge(old: JudgedDocument, new: JudgedDocument, experience: Experience | Non
     matching = match(old.text, new.text)
     again = fetched_again(experience.again, matching, matching.pairs)
     edits = _edits(old, new, matching, experience, again)
+    if _have_same_letters(old.text, new.text):
+        edits = [replace(edit, noise=edit.noise or NoiseKind.TYPOGRAPHY) for edit in edits]
     if matching.restyled and all(edit.noise is not None for edit in edits):
         edits += [_restyled(one, other, old, new, experience) for one, other in matching.restyled]
-    edits = with_redrawn_sections(with_headings(edits, old, new), new, experience)
+    edits = with_redrawn_sections(with_headings(_once_each(edits), old, new), new, experience)
     decisive = [edit for edit in edits if edit.noise is None]
     redrawn = {edit.heading for edit in edits if edit.noise in _REDRAWN and edit.heading}
     order = Importance.NOISE if decisive else _order(old.text, new, experience, redrawn)
@@ -96,6 +101,25 @@ def judge(old: JudgedDocument, new: JudgedDocument, experience: Experience | Non
         importance=importance, score=round(score, 3), reason=reason, kind=kind_of(decisive or edits), edits=edits,
         words_added=matching.words_added, words_removed=matching.words_removed, moved=moved, shuffled=shuffled,
     )  # fmt: skip
+
+
+def _have_same_letters(old: str, new: str) -> bool:
+    """Return whether two texts differ in nothing but spaces and line breaks."""
+    one, other = (len(text) - text.count(" ") - text.count("\n") for text in (old, new))
+    return one == other and "".join(old.split()) == "".join(new.split())
+
+
+def _once_each(edits: Sequence[LineEdit]) -> list[LineEdit]:
+    """Return the edits; one that is made in many lines at once, as 'Updated today' in each row, counts once."""
+    if sum([edit.noise is None for edit in edits]) < _MANY:
+        return list(edits)
+    same: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for at, edit in enumerate(edits):
+        if edit.noise is None and edit.old and edit.new and same_words(edit):
+            text = edit.new.folded
+            same[(edit.new.masked, *(undated(text) if dates_in(text) else (text,)))].append(at)
+    copies = {at for places in same.values() if len(places) >= _MANY for at in places[1:]}
+    return [replace(edit, noise=NoiseKind.COPY) if at in copies else edit for at, edit in enumerate(edits)]
 
 
 def _restyled(

@@ -203,7 +203,28 @@ def learned_noise(
     """
     found = _learned_noise(one, other, experience) if experience.page or experience.host else None
     lines = [line for line in (one, other) if line] if found is not None and not beside else ()
-    return None if any(names_money(line.text) or is_about_stock(line) for line in lines) else found
+    if any(names_money(line.text) for line in lines):
+        return None
+    if any(map(is_about_stock, lines)):
+        return alternating_noise(one, other, experience)
+    return found
+
+
+def alternating_noise(one: Line | None, other: Line | None, experience: Experience) -> NoiseKind | None:
+    """Return COMES_AND_GOES if the lines are sentences that came and went several times; else None.
+
+    That needs more proof than anything else: a state that alternates may be what the page is watched for.
+    """
+    page, now = experience.page, (experience.check, experience.at)
+    lines = [line for line in (one, other) if line] if page else []
+    alternate = lines and all(
+        line.folded.count(" ") >= _SENTENCE - 1
+        and not names_money(line.text)
+        and page.times(_own_keys(line)[1]) >= _PROVED
+        and page.comes_and_goes(_own_keys(line)[1], *now)
+        for line in lines
+    )
+    return NoiseKind.COMES_AND_GOES if alternate else None
 
 
 def is_about_stock(line: Line) -> bool:

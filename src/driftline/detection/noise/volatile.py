@@ -88,6 +88,7 @@ _NAMING = re.compile(
 _COPYRIGHT = re.compile(
     r"©|\(c\)|\bcopyright\b|tous droits réservés|all rights reserved|alle rechte vorbehalten", re.IGNORECASE
 )
+_NOTICE = re.compile(r"©|\bcopyright\b.*\d{4}|droits réservés|rights reserved|rechte vorbehalten", re.IGNORECASE)
 _REVISION = re.compile(
     r"\b(?:updated|modified|revised|effective|amended|reviewed|published|version|mise? à jour|modifi|révis|en vigueur"
     r"|actualis|actualiz|modific|vigor|aggiorn|aktualisiert|stand|geändert|gültig|bijgewerkt|gewijzigd|laatst"
@@ -132,6 +133,8 @@ _LARGE, _VERY_LARGE = 100, 10_000
 _FEW_WORDS, _SOME_WORDS = 6, 8
 _LONG_TOKEN = 10
 _LONGEST_DATE = 40  # characters
+_LONGEST_NOTICE = 100  # characters
+_LONGEST_COUNT = 80  # characters of a line in which a count is not part of a sentence
 _ONE_DAY = timedelta(days=1)
 _MONTHS_A_YEAR = 12
 _DAY = 24 * 60  # minutes
@@ -187,9 +190,21 @@ def names_stock(text: str) -> bool:
     return any(map(head.lower().__contains__, _SIGNS_OF_STOCK)) and _STOCK.search(head) is not None
 
 
+def is_copyright_notice(text: str) -> bool:
+    """Return whether a line says who holds the copyright, and not much else."""
+    return len(text) <= _LONGEST_NOTICE and _NOTICE.search(text) is not None
+
+
 def counts_audience(text: str) -> bool:
     """Return whether the text counts views, comments or the like."""
     return _AUDIENCE.search(text[:_HEAD]) is not None
+
+
+def differ_in_audience(old: str, new: str) -> bool:
+    """Return whether two short texts are equal but for a count of comments, views or the like that only one has."""
+    if max(len(old), len(new)) > _LONGEST_COUNT or not (counts_audience(old) or counts_audience(new)):
+        return False
+    return _AUDIENCE.sub(" ", old).split() == _AUDIENCE.sub(" ", new).split()
 
 
 def names_contact(text: str) -> bool:
@@ -224,6 +239,11 @@ def shift_of_dates(old: str, new: str) -> int | None:
     if len(before) != 1 or len(after) != 1 or masked(old) or masked(new):
         return None
     return (after[0] - before[0]).days
+
+
+def undated(text: str) -> tuple[str, ...]:
+    """Return the numbers and the like of a text without those of its dates and times."""
+    return tuple(_undated(_TIME.sub(" ", text), dates_in(text)))
 
 
 def is_other_date_format(old: str, new: str) -> bool:

@@ -284,6 +284,36 @@ def test_a_number_that_stands_below_other_words_is_important_unless_it_changes_t
     assert judged(*counts).importance is Importance.MINOR
 
 
+def test_the_same_edit_in_many_rows_is_one_edit() -> None:
+    def table(*, updated: str, prices: tuple[int, ...] = (5, 6, 7, 8)) -> str:
+        rows = (f"<tr><td>Pen {price}<td>{price} €<td>Updated {updated}" for price in prices)
+        return f"<main><table>{''.join(rows)}</table></main>"
+
+    found = judged(table(updated="3 March 2026"), table(updated="8 March 2026"))
+    assert [edit.noise for edit in found.edits] == [None, "copy", "copy", "copy"]
+    assert found.importance is Importance.IMPORTANT
+    dearer = "<main><table><tr><td>Pen<td>{} €<tr><td>Ink<td>{} €<tr><td>Nib<td>{} €</table></main>"
+    assert [edit.noise for edit in judged(dearer.format(5, 6, 7), dearer.format(8, 9, 10)).edits] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("06:30 Uhr", "06:30 Uhr 1 Kommentare"),
+        ("Published today 12 comments", "Published today"),
+        ("A la une", "A la une 3 commentaires"),
+    ],
+)
+def test_a_count_of_comments_that_comes_or_goes_is_noise(old: str, new: str) -> None:
+    assert judged(f"<main><p>{old}</p></main>", f"<main><p>{new}</p></main>").importance is Importance.NOISE
+
+
+def test_another_holder_in_a_copyright_notice_is_minor() -> None:
+    old, new = "<main><p>Pens Ltd. All rights reserved.</p></main>", "<main><p>Ink Inc. All rights reserved.</p></main>"
+    found = judged(old, new)
+    assert (found.importance, found.reason) == (Importance.MINOR, "Only the copyright notice changed.")
+
+
 def test_links_of_a_menu_may_change_their_order_and_paragraphs_may_not() -> None:
     one, other = "An entry of a menu that says quite a lot", "And another one that says no less than it"
     before, after = (

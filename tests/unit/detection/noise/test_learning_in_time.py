@@ -23,20 +23,20 @@ HOUR, DAY = 3_600.0, 86_400.0
 REPORTED, MUTED = Importance.IMPORTANT, Importance.NOISE
 
 
-def verdicts(pages: Sequence[str], every: float = HOUR) -> list[Importance]:
-    """Return the verdict on each page but the first, checked one after the other, each as the last one taught."""
+def verdicts(pages: Sequence[str], every: float = HOUR, *, small: bool = False) -> list[Importance]:
+    """Return the importance of each page but the first, checked one after the other, each as the last one taught."""
     memory = Memory()
     found: list[Importance] = []
     for check, (old, new) in enumerate(pairwise(pages), start=2):
         now = Experience(page=memory, check=check, at=check * every)
-        judgement = judge(read(old, (check - 1) * every), read(new, check * every), now)
+        judgement = judge(read(old, (check - 1) * every, small=small), read(new, check * every, small=small), now)
         learn(memory, judgement, check, check * every)
         found.append(judgement.importance)
     return found
 
 
-def read(markup: str, at: float) -> JudgedDocument:
-    body = f"<title>Page</title><main>{FILLER}{markup}</main>".encode()
+def read(markup: str, at: float, *, small: bool = False) -> JudgedDocument:
+    body = f"<title>Page</title><main>{'' if small else FILLER}{markup}</main>".encode()
     blocks = Extraction(body, "text/html; charset=utf-8").blocks()
     text = "\n".join(blocks.lines)
     return JudgedDocument(
@@ -90,6 +90,19 @@ def test_prose_with_a_word_about_stock_is_learned_like_any_other() -> None:
     assert verdicts([variants[number % 2] for number in range(9)])[-1] is MUTED
     states = ["<p>In stock</p>", "<p>Sold out</p>"]
     assert verdicts([states[number % 2] for number in range(9)])[-1] is REPORTED
+
+
+def test_sentences_that_alternate_are_learned_on_small_pages_and_with_words_about_stock_too() -> None:
+    for one, other in (
+        ("The offer is available to all of our readers", "The offer is available to friends of the house"),
+        ("The concert in the park was not cancelled", "Nothing in the park is cancelled this summer"),
+    ):
+        variants = [f"<p>{one}</p>", f"<p>{other}</p>"]
+        assert verdicts([variants[number % 2] for number in range(9)])[-1] is MUTED
+        assert verdicts([variants[number % 2] for number in range(9)], small=True)[-1] is MUTED
+        assert verdicts([variants[number % 2] for number in range(3)], small=True)[-1] is REPORTED
+    states = ["<p>The bridge is open</p>", "<p>The bridge is closed</p>"]
+    assert set(verdicts([states[number % 2] for number in range(12)], small=True)) == {REPORTED}
 
 
 POOL = ("Blue lamp", "Red lamp", "Oak desk", "Pine shelf", "Wool rug", "Brass hook", "Tall mirror")
