@@ -36,9 +36,9 @@ _HINTS = re.compile(
     re.IGNORECASE,
 )
 _SIGNS_OF_HINTS = (
-    "window", "new tab", "external", "new site", "fenster", "neuem tab", "neuen tab", "fenêtre", "onglet",
-    "lien externe", "ventana", "pestaña", "finestra", "scheda", "janela", "nova aba", "nova guia", "nieuw ", "fönster",
-    "ny flik", "vindu", "fane", "oknie", "karcie",
+    "window", "new tab", "other tab", "external tab", "external site", "external link", "is external", "new site",
+    "fenster", "neuem tab", "neuen tab", "fenêtre", "onglet", "lien externe", "ventana", "pestaña", "finestra",
+    "scheda", "janela", "nova aba", "nova guia", "nieuw ", "fönster", "ny flik", " vindu", " fane", "oknie", "karcie",
 )  # fmt: skip
 _LETTER = re.compile(r"[^\W\d_]")
 _DIGIT = re.compile(r"\d")
@@ -240,15 +240,19 @@ def _restyled(removed: Sequence[Line], added: Sequence[Line]) -> list[LinePair]:
     """Return the lines that both texts have, apart from quotes, dashes, gaps and hints; lines that are only a hint."""
     if max(len(removed), len(added)) > _MOST:
         return []
+    if not removed and not added:
+        return []
     pairs: list[LinePair] = []
+    # to search each line for every sign would take as long as all the rest of the comparison
+    signs = _signs_in("\n".join([line.folded for line in (*removed, *added)]), _SIGNS_OF_HINTS)
     there: dict[str, list[Line]] = defaultdict(list)
     for line in reversed(added):
-        if key := _styleless(line):
+        if key := _styleless(line, signs):
             there[key].append(line)
         else:
             pairs.append((None, line))
     for line in removed:
-        key = _styleless(line)
+        key = _styleless(line, signs)
         if not key:
             pairs.append((line, None))
         elif same := there.get(key):
@@ -256,14 +260,20 @@ def _restyled(removed: Sequence[Line], added: Sequence[Line]) -> list[LinePair]:
     return pairs
 
 
-def _styleless(line: Line) -> str:
-    return without_hints(line.folded).replace(" ", "")
+def _styleless(line: Line, signs: Sequence[str]) -> str:
+    hinted = signs and _signs_in(line.folded, signs)
+    return (_HINTS.sub("", line.folded) if hinted else line.folded).replace(" ", "")
+
+
+def _signs_in(text: str, signs: Sequence[str]) -> list[str]:
+    """Return those of these signs of hints for links that are in the text."""
+    lower = text.lower()
+    return [sign for sign in signs if sign in lower]
 
 
 def without_hints(text: str) -> str:
     """Return the text without words that say how a link opens, as '(opens in a new window)'."""
-    lower = text.lower()
-    return _HINTS.sub("", text) if any(map(lower.__contains__, _SIGNS_OF_HINTS)) else text
+    return _HINTS.sub("", text) if _signs_in(text, _SIGNS_OF_HINTS) else text
 
 
 def _paired(removed: Sequence[Line], added: Sequence[Line]) -> list[LinePair]:

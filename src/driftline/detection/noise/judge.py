@@ -75,7 +75,7 @@ def judge(old: JudgedDocument, new: JudgedDocument, experience: Experience | Non
     matching = match(old.text, new.text)
     again = fetched_again(experience.again, matching, matching.pairs)
     edits = _edits(old, new, matching, experience, again)
-    if _have_same_letters(old.text, new.text):
+    if _have_same_letters(matching):
         edits = [replace(edit, noise=edit.noise or NoiseKind.TYPOGRAPHY) for edit in edits]
     if matching.restyled and all(edit.noise is not None for edit in edits):
         edits += [_restyled(one, other, old, new, experience) for one, other in matching.restyled]
@@ -103,10 +103,17 @@ def judge(old: JudgedDocument, new: JudgedDocument, experience: Experience | Non
     )  # fmt: skip
 
 
-def _have_same_letters(old: str, new: str) -> bool:
+def _have_same_letters(matching: Matching) -> bool:
     """Return whether two texts differ in nothing but spaces and line breaks."""
-    one, other = (len(text) - text.count(" ") - text.count("\n") for text in (old, new))
-    return one == other and "".join(old.split()) == "".join(new.split())
+    removed = sorted([one for one, _ in matching.pairs if one], key=_position)
+    added = sorted([other for _, other in matching.pairs if other], key=_position)
+    # the lines that differ are much fewer than those of both texts
+    one, other = ("".join([line.text for line in lines]).replace(" ", "") for lines in (removed, added))
+    return one == other != "" and "".join(matching.old.split()) == "".join(matching.new.split())
+
+
+def _position(line: Line) -> int:
+    return line.at
 
 
 def _once_each(edits: Sequence[LineEdit]) -> list[LineEdit]:

@@ -202,7 +202,8 @@ def counts_audience(text: str) -> bool:
 
 def differ_in_audience(old: str, new: str) -> bool:
     """Return whether two short texts are equal but for a count of comments, views or the like that only one has."""
-    if max(len(old), len(new)) > _LONGEST_COUNT or not (counts_audience(old) or counts_audience(new)):
+    longer = max(old, new, key=len)  # which has the count
+    if len(longer) > _LONGEST_COUNT or not _DIGIT.search(longer) or not counts_audience(longer):
         return False
     return _AUDIENCE.sub(" ", old).split() == _AUDIENCE.sub(" ", new).split()
 
