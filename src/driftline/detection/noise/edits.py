@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from driftline.detection.diff.lines import Line, key_of
 from driftline.detection.extract.annotations import note_of
@@ -31,6 +32,7 @@ NOISE_OF_REGION: dict[Region, NoiseKind] = {
 #: noise that an author wrote, although beside the content: other pages may have the same edit
 BESIDE_CONTENT = frozenset({*NOISE_OF_REGION.values(), NoiseKind.LINKS})
 REWRITTEN_PAGE = 300  # edits: a page with more of them was rewritten
+_CLAUSE, _SENTENCE = 7, 11  # spaces: a line with as many is, or has, a sentence
 _SHORT = 100  # characters: in a longer sentence, words about stock are about something else
 _MOST_KINDS = 3  # kinds of noise that a sentence names
 _SOME_EDITS = 80  # edits of a page that was not rewritten
@@ -209,6 +211,48 @@ class Experience:
     at: float = 0.0
     again: str | None = None
     selected: bool = False
+
+
+class Features(NamedTuple):
+    """What the score of an important change is made of.
+
+    Whether a sentence was rewritten, whether one was added or removed, which share of the important edits are links,
+    and which share of all edits is not important.
+    """
+
+    rewritten_sentence: float
+    new_sentence: float
+    links: float
+    noise: float
+
+
+#: what each of them adds to the score, and what it begins with: scripts/fit_score.py finds these numbers
+WEIGHTS = Features(rewritten_sentence=0.55, new_sentence=1.07, links=-1.39, noise=-1.54)
+BIAS = 0.0
+
+
+def features_of(edits: Sequence[LineEdit], new: JudgedDocument) -> Features:
+    """Return the features of a change with these edits, at least one of which is important."""
+    important = [edit for edit in edits if edit.noise is None]
+    links = [edit for edit in important if (block := new.block_of(edit.new)) is not None and block.linked]
+    lengths = [(edit.old is not None and edit.new is not None, line_of(edit).folded.count(" ")) for edit in important]
+    return Features(
+        rewritten_sentence=float(any(rewritten and spaces >= _CLAUSE for rewritten, spaces in lengths)),
+        new_sentence=float(any(not rewritten and spaces >= _SENTENCE for rewritten, spaces in lengths)),
+        links=len(links) / len(important),
+        noise=1 - len(important) / len(edits),
+    )
+
+
+def score_of(features: Features) -> float:
+    """Return the score of an important change, above 0.5 and below 1.
+
+    It says how sure it is that somebody wants to know of the change, not how large it is: one word within a sentence
+    counts for more than a new entry of a list.
+    """
+    sure = BIAS + sum(weight * value for weight, value in zip(WEIGHTS, features, strict=True))
+    least = LEAST_SCORES[Importance.IMPORTANT]
+    return least + (1 - least) / (1 + math.exp(-sure))
 
 
 def why_noise(edits: Sequence[LineEdit], *texts: str) -> str:

@@ -7,7 +7,6 @@ change matters if nothing explains at least one edit.
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from dataclasses import replace
 from itertools import pairwise
@@ -26,11 +25,12 @@ from driftline.detection.noise.edits import (
     Judgement,
     LineEdit,
     NotNoise,
+    features_of,
     kind_of,
     same_words,
+    score_of,
     why_noise,
     with_headings,
-    words_of,
 )
 from driftline.detection.noise.learning import (
     is_proved,
@@ -87,9 +87,11 @@ def judge(old: JudgedDocument, new: JudgedDocument, experience: Experience | Non
     shuffled = moved and again is not None and _order(again.text, new, experience, redrawn) is not Importance.NOISE
     moved = moved and not shuffled
     if decisive:
-        words = sum(words_of(edit) for edit in decisive)
-        importance, score = Importance.IMPORTANT, 0.5 + 0.5 * (1 - math.exp(-words / 20))
-        reason = _described(matching, decisive)
+        importance, score, reason = (
+            Importance.IMPORTANT,
+            score_of(features_of(edits, new)),
+            _described(matching, decisive),
+        )
     elif moved and (importance := said_of_order(experience) or order) is not Importance.NOISE:
         score, reason = LEAST_SCORES[importance], REORDERED
     elif decisive := [edit for edit in edits if edit.noise in MINOR_KINDS]:
