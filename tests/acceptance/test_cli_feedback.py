@@ -40,6 +40,17 @@ def test_what_was_said_is_listed_told_by_the_history_and_withdrawn(driftline: Co
     assert "Nothing was said of the change" in again.err
 
 
+def test_a_change_can_be_called_minor_or_important(driftline: Command, site: Site, change: str) -> None:
+    assert "will count as minor" in driftline("feedback", change, "--minor").out
+    assert driftline.json("feedback", "--list")[0]["importance"] == "minor"
+    site.put("/a", "The price is seven euros.")
+    found = driftline.json("check")
+    assert (found["minor"], found["changes"]) == (1, [])
+    assert "will be reported" in driftline("feedback", change, "--important").out
+    site.put("/a", "The price is eight euros.")
+    assert driftline.json("check")["changes"][0]["importance"] == "important"
+
+
 def test_a_change_that_is_printed_leads_to_its_diff_its_text_and_feedback(driftline: Command, site: Site) -> None:
     page = site.put("/a", "The price is five euros.")
     driftline("add", page)

@@ -298,7 +298,59 @@ def test_feedback_on_a_change_of_a_selected_part_is_about_all_reported_edits(sit
     assert site.pages.check().noisy == 1, "of what somebody selected, nothing falls silent by itself"
 
 
-def test_what_the_user_marks_as_meaningful_is_reported_from_then_on(site: Site) -> None:
+def test_minor_changes_are_counted_and_listed_on_request(site: Site) -> None:
+    url = site.server.url("/")
+    site.parts["list"] = "<ul><li>Ann Archer</li><li>Bert Baker</li><li>Carl Cooper</li></ul>"
+    site.pages.add(url)
+    site.pages.check()
+    site.parts["list"] = "<ul><li>Carl Cooper</li><li>Ann Archer</li><li>Bert Baker</li></ul>"
+    report = site.pages.check()
+    assert (report.changed, report.minor, report.noisy, report.changes, report.events) == (1, 1, 0, [], [])
+    site.parts["list"] = "<ul><li>Bert Baker</li><li>Carl Cooper</li><li>Ann Archer</li></ul>"
+    report = site.pages.check(min_importance="minor")
+    assert (report.minor, report.changes[0].importance) == (1, Importance.MINOR)
+    assert report.events[0].headline == report.changes[0].headline == "In another order: Bert Baker"
+    assert list(site.pages.changes()) == []
+    assert [event.importance for event in site.pages.changes(min_importance="minor")] == [Importance.MINOR] * 2
+    newest, *_ = site.pages.history.checks(url, news_only=True)
+    assert (newest.verdict, newest.change and newest.change.importance) == ("changed", Importance.MINOR)
+
+
+def test_the_order_of_a_page_is_as_important_as_the_user_says(site: Site) -> None:
+    orders = ("Ann", "Bert", "Carl"), ("Carl", "Ann", "Bert"), ("Bert", "Carl", "Ann")
+    pages = [f"<ol>{''.join(f'<li>{name} runs fast</li>' for name in names)}</ol>" for names in orders]
+    site.pages.add(site.server.url("/"))
+    for said, figures in (
+        (Importance.IMPORTANT, (1, 0, 0)), (Importance.NOISE, (0, 0, 1)), (Importance.MINOR, (1, 1, 0)),
+    ):  # fmt: skip
+        site.parts["rank"] = pages[0]
+        site.pages.check()
+        site.parts["rank"] = pages[1]
+        site.pages.check()
+        change = site.pages.history.checks(site.server.url("/"))[0].change
+        assert change is not None
+        site.pages.history.feedback(change.id, said)
+        site.parts["rank"] = pages[2]
+        report = site.pages.check()
+        assert (report.changed, report.minor, report.noisy) == figures
+
+
+def test_what_the_user_calls_minor_is_minor_from_then_on(site: Site) -> None:
+    site.parts["news"] = "<p>News: the amber fair opens on the hill behind the mill.</p>"
+    site.pages.add(site.server.url("/"))
+    site.pages.check()
+    site.parts["news"] = "<p>News: a choir sings in the old town hall tonight.</p>"
+    site.pages.history.feedback(site.pages.check().changes[0].id, Importance.MINOR)
+    site.parts["news"] = "<p>News: nobody knows what happened at the harbour.</p>"
+    (change,) = site.pages.check(min_importance="minor").changes
+    assert (change.importance, change.reason) == (Importance.MINOR, "Only what you called minor changed.")
+    assert change.headline.endswith(" → News: nobody knows what happened at the…")
+    site.pages.history.feedback(change.id, Importance.IMPORTANT)
+    site.parts["news"] = "<p>News: everybody has heard of the harbour by now.</p>"
+    assert site.pages.check().changes[0].importance is Importance.IMPORTANT
+
+
+def test_what_the_user_marks_as_important_is_reported_from_then_on(site: Site) -> None:
     url = site.server.url("/")
     site.parts["visits"] = "<p>1,024 views</p>"
     site.pages.add(url)

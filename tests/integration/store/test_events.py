@@ -85,7 +85,7 @@ class World:
             insert_events(connection, found)
 
     def logged(self) -> list[str]:
-        return [event.event for event in self.log.list()]
+        return [event.event for event in self.log.list(least=Importance.MINOR)]
 
 
 def site_event(what: EventKind, *urls: str, to: tuple[str, ...] = ()) -> Event:
@@ -296,6 +296,22 @@ def test_a_reader_comes_to_every_event_from_its_beginning_on(world: World) -> No
     assert reader.read() == [second]
     assert world.log.reader("terminal").read() == [second], "it goes on where it was"
     assert world.log.reader("another").read() == []
+
+
+def test_minor_changes_are_in_the_log_for_those_who_want_them(world: World) -> None:
+    world.check("One. Two words of it, in their order.", "One. Two words of it, in their order. Log in.")
+    reader, curious = world.log.reader("mail"), world.log.reader("all", Importance.MINOR)
+    world.check("One. Two words of it, in their order. Login.")
+    assert world.publish() == ["changed", "changed"]
+    minor, important = world.log.list(least=Importance.MINOR)
+    assert list(world.log.list()) == [important]
+    assert (minor.importance, minor.headline) == (Importance.MINOR, "…order. Log in. → …order. Login.")
+    assert [(edit.before[-7:], edit.after[-6:]) for edit in minor.edits] == [("Log in.", "Login.")]
+    assert (event_document(minor)["importance"], important.importance) == ("minor", Importance.IMPORTANT)
+    assert (reader.read(), curious.read()) == ([important], [important, minor])
+    reader.advance(important)
+    assert reader.read() == []
+    assert world.log.reader("mail", Importance.MINOR).read() == [], "what it skipped is not new to it later"
 
 
 def test_an_event_is_not_read_twice_by_a_process_whose_store_cannot_be_written(world: World) -> None:

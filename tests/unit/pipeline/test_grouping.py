@@ -50,6 +50,17 @@ def test_an_edit_that_matters_on_one_page_is_an_event_though_it_is_noise_on_anot
     assert [len(event.urls) for event in events] == [2]
 
 
+def test_an_event_is_as_important_as_the_most_important_of_its_changes() -> None:
+    def importances(*found: Importance) -> list[Importance]:
+        changes = [change(number, b"edit", importance) for number, importance in enumerate(found)]
+        return [event.importance for event in events_of(changes)]
+
+    assert importances(Importance.MINOR) == [Importance.MINOR]
+    assert importances(Importance.NOISE, Importance.MINOR) == [Importance.MINOR]
+    assert importances(Importance.MINOR, Importance.IMPORTANT) == [Importance.IMPORTANT]
+    assert importances(*[Importance.NOISE] * 5) == [Importance.IMPORTANT], "what the whole site has is news of it"
+
+
 def turned(page: int, sequence: int, turn: Turn, at: float = 0.0) -> Turned:
     return Turned(
         id=f"{page}-{sequence}",
