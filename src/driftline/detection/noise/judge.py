@@ -51,7 +51,7 @@ from driftline.detection.noise.region_rules import (
     with_labels,
 )
 from driftline.detection.noise.rules import Context, fetched_again, jitter_of, rule_by_content
-from driftline.detection.noise.volatile import counts_audience, dates_in, undated
+from driftline.detection.noise.volatile import counts_audience, dates_in, names_money, undated
 from driftline.model.change import MINOR_KINDS, Importance, NoiseKind, Region
 
 if TYPE_CHECKING:
@@ -119,14 +119,20 @@ def _position(line: Line) -> int:
 
 
 def _once_each(edits: Sequence[LineEdit]) -> list[LineEdit]:
-    """Return the edits; one that is made in many lines at once, as 'Updated today' in each row, counts once."""
+    """Return the edits; one that is made in many lines at once, as 'Updated today' in each row, counts once.
+
+    A price, or a number that stands alone, is that of its row.
+    """
     if sum([edit.noise is None for edit in edits]) < _MANY:
         return list(edits)
     same: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for at, edit in enumerate(edits):
         if edit.noise is None and edit.old and edit.new and same_words(edit):
             text = edit.new.folded
-            same[(edit.new.masked, *(undated(text) if dates_in(text) else (text,)))].append(at)
+            if dates_in(text):
+                same[edit.new.masked, *undated(text)].append(at)
+            elif not edit.new.label and not names_money(text):
+                same[text,].append(at)
     copies = {at for places in same.values() if len(places) >= _MANY for at in places[1:]}
     return [replace(edit, noise=NoiseKind.COPY) if at in copies else edit for at, edit in enumerate(edits)]
 

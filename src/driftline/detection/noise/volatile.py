@@ -252,7 +252,12 @@ def is_other_date_format(old: str, new: str) -> bool:
     before, after = dates_in(old), dates_in(new)
     if not before or len(before) != len(after) or old == new:
         return False
-    same = all(one in (other, _swapped(other)) for one, other in zip(sorted(before), sorted(after), strict=True))
+    # of two dates like 02/03/2026 the order of day and month is the same, whichever it is
+    ambiguous = bool(_YEAR_LAST.search(old)) != bool(_YEAR_LAST.search(new))
+    same = all(
+        one == other or (ambiguous and one == _swapped(other))
+        for one, other in zip(sorted(before), sorted(after), strict=True)
+    )
     return same and _undated(old, before) == _undated(new, after)
 
 

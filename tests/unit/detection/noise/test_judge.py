@@ -261,6 +261,7 @@ def test_what_changes_the_form_and_not_the_content_is_minor(old: str, new: str, 
 
 def test_another_day_or_other_words_are_more_than_another_form() -> None:
     assert judged("<p>Due 2026-03-02</p>", "<p>Due 3 April 2026</p>").importance is Importance.IMPORTANT
+    assert judged("<p>Due 02/03/2026</p>", "<p>Due 03/02/2026</p>").importance is Importance.IMPORTANT
     assert judged("<p>Due 2026-03-02, 5 €</p>", "<p>Due 2 March 2026, 6 €</p>").importance is Importance.IMPORTANT
     both = judged("<p>It's - fine</p><p>Free of charge</p>", "<p>It’s – fine</p><p>Costs 5 €</p>")
     assert both.importance is Importance.IMPORTANT
@@ -294,6 +295,7 @@ def test_the_same_edit_in_many_rows_is_one_edit() -> None:
     assert found.importance is Importance.IMPORTANT
     dearer = "<main><table><tr><td>Pen<td>{} €<tr><td>Ink<td>{} €<tr><td>Nib<td>{} €</table></main>"
     assert [edit.noise for edit in judged(dearer.format(5, 6, 7), dearer.format(8, 9, 10)).edits] == [None] * 3
+    assert [edit.noise for edit in judged(dearer.format(5, 6, 7), dearer.format(8, 8, 8)).edits] == [None] * 3
 
 
 @pytest.mark.parametrize(
