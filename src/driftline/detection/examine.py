@@ -20,7 +20,7 @@ from driftline.detection.extract.charset import decode_text
 from driftline.detection.extract.document import Extraction
 from driftline.detection.extract.filters import awaited_by, counts_also, how_read, sieve_of
 from driftline.detection.extract.regions import Blocks
-from driftline.detection.headline import cut, headline_of, reordered, restyled
+from driftline.detection.headline import cut, exchanged, headline_of, reordered, restyled
 from driftline.detection.jobs import Finding, Job
 from driftline.detection.messages import ACCEPTED, AWAITED, NOT_AWAITED, OUT_OF_MEMORY, REFILTERED, REREAD, own_failure
 from driftline.detection.noise.edits import (
@@ -34,7 +34,7 @@ from driftline.detection.noise.edits import (
     found_edits,
     line_of,
 )
-from driftline.detection.noise.judge import first_moved, judge
+from driftline.detection.noise.judge import exchanged_lines, first_moved, judge
 from driftline.detection.noise.judge_annotations import judge_all
 from driftline.detection.noise.learning import learn
 from driftline.detection.threats import intruders, mixed_content, why_executable
@@ -265,7 +265,8 @@ def _headline(
     edits = judgement.edits
     real = [edit for edit in edits if edit.noise is None]
     if not real and judgement.moved:
-        return reordered(first_moved(old.text, new.text))
+        values = exchanged_lines(old.text, new.text) if judgement.importance is Importance.IMPORTANT else []
+        return exchanged(values) if values else reordered(first_moved(old.text, new.text))
     if not real:
         edits = real = [replace(edit, noise=None) for edit in edits if edit.noise in MINOR_KINDS]
         if said := restyled(real):

@@ -112,6 +112,13 @@ def reordered(line: str) -> str:
     return f"In another order: {cut(line, _LONGEST_ENTRY)}"
 
 
+def exchanged(lines: Sequence[tuple[str, str, str]]) -> str:
+    """Return the headline of lines that changed places, each with the line above it: 'Gold: Ann → Bob (and 1 more)'."""
+    above, before, after = lines[0]
+    label = f"{cut(above, _LONGEST_LABEL)}: " if above else ""
+    return _counted(f"{label}{_sides(before, after)}", len(lines) - 1)
+
+
 def restyled(edits: Sequence[LineEdit]) -> str:
     """Return the headline of lines with other quotes, dashes, gaps or hints; empty if they differ in more."""
     if not all(_looks_alike(edit) for edit in edits):

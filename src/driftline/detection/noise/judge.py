@@ -243,12 +243,22 @@ def _order(other: str, new: JudgedDocument, experience: Experience, redrawn: set
 
 def _are_exchanged(before: Sequence[str], after: Sequence[str], blocks: Blocks) -> bool:
     """Return whether lines changed places one by one between others that stayed, as the cells of a column do."""
-    if len(before) != len(after) or sorted(before) != sorted(after):
-        return False
-    places = [at for at, (one, other) in enumerate(zip(before, after, strict=True)) if one != other]
-    if any(following == at + 1 for at, following in pairwise(places)):
-        return False
+    places = _exchanged(before, after)
     return any(at < len(blocks) and not blocks[at].linked and not counts_audience(after[at]) for at in places)
+
+
+def _exchanged(before: Sequence[str], after: Sequence[str]) -> list[int]:
+    """Return where lines changed places one by one between others that stayed; nothing if more than that happened."""
+    if len(before) != len(after) or sorted(before) != sorted(after):
+        return []
+    places = [at for at, (one, other) in enumerate(zip(before, after, strict=True)) if one != other]
+    return [] if any(following == at + 1 for at, following in pairwise(places)) else places
+
+
+def exchanged_lines(old: str, new: str) -> list[tuple[str, str, str]]:
+    """Return lines that changed places between others that stayed: the line above, and the line before and after."""
+    before, after = old.split("\n"), new.split("\n")
+    return [(after[at - 1] if at else "", before[at], after[at]) for at in _exchanged(before, after)]
 
 
 def _is_relabelled(before: Sequence[str], after: Sequence[str], at: int, experience: Experience) -> bool:

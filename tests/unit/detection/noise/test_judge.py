@@ -259,6 +259,24 @@ def test_what_changes_the_form_and_not_the_content_is_minor(old: str, new: str, 
     assert 0.4 <= judgement.score < 0.5
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "headline"),
+    [
+        ("<h2>Gold</h2><p>Ann</p><h2>Silver</h2><p>Bob</p>", "<h2>Gold</h2><p>Bob</p><h2>Silver</h2><p>Ann</p>",
+         "Gold: Ann → Bob (and 1 more)"),
+        ("<table><tr><td>Pen<td>$10<tr><td>Ink<td>$20</table>", "<table><tr><td>Pen<td>$20<tr><td>Ink<td>$10</table>",
+         "Pen: $10 → $20 (and 1 more)"),
+        (STATES.format("Open", "Closed", "Open"), STATES.format("Closed", "Open", "Open"),
+         "Mon: Open → Closed (and 1 more)"),
+    ],
+)  # fmt: skip
+def test_values_that_two_things_exchanged_are_important_and_said(old: str, new: str, headline: str) -> None:
+    sides = [Side(f"<body>{FILLER}{part}".encode(), "", 0.0) for part in (old, new)]
+    sides = [side._replace(text=Extraction(side.body, HTML).text()) for side in sides]
+    judgement = weigh(sides[0], sides[1], "", HTML)
+    assert (judgement.importance, judgement.headline) == (Importance.IMPORTANT, headline)
+
+
 def test_another_day_or_other_words_are_more_than_another_form() -> None:
     assert judged("<p>Due 2026-03-02</p>", "<p>Due 3 April 2026</p>").importance is Importance.IMPORTANT
     assert judged("<p>Due 02/03/2026</p>", "<p>Due 03/02/2026</p>").importance is Importance.IMPORTANT
