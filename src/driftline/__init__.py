@@ -49,6 +49,7 @@ __all__ = [
     "Filter",
     "FilterKind",
     "HostSettings",
+    "Ignored",
     "Importance",
     "ImportedVisits",
     "Lane",
@@ -178,6 +179,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "EventKind",
         "EventPage",
         "EventSource",
+        "Ignored",
         "Turn",
         "Turned",
     ),
@@ -274,7 +276,7 @@ if TYPE_CHECKING:
         NoiseKind,
         Region,
     )
-    from driftline.model.event import Event, EventKind, EventPage, EventSource, Turn, Turned
+    from driftline.model.event import Event, EventKind, EventPage, EventSource, Ignored, Turn, Turned
     from driftline.model.outcome import Check, Proof, Verdict, Version
     from driftline.model.page import (
         BlockedPage,

@@ -51,14 +51,17 @@ class Memory:
             kept = pinned + sorted(learned, key=lambda entry: entry[1][1:], reverse=True)[:_MOST]
         return b"".join([_ENTRY.pack(key, *entry) for key, entry in kept])
 
-    def note(self, keys: Iterable[bytes], check: int, at: float) -> list[bytes]:
-        """Record that these changed at this check and time. Return those that now changed often enough to be noise."""
+    def note(self, keys: Iterable[bytes], check: int, at: float, *, within: int = _SOON) -> list[bytes]:
+        """Record that these changed at this check and time. Return those that now changed often enough to be noise.
+
+        What did not change `within` so many minutes before begins anew.
+        """
         enough: list[bytes] = []
         minutes = _minutes(at)
         for key in keys:
             first, last, count = self._entries.get(key, (check, minutes, 0))
             if count not in _PINNED:
-                if minutes - last > _SOON:
+                if minutes - last > within:
                     first, count = check, 0
                 self._entries[key] = (first, minutes, min(count + 1, _MOST_COUNTED))
                 if count + 1 == _ENOUGH:
@@ -76,15 +79,15 @@ class Memory:
         """Return whether this changed at nearly every check before the given one."""
         return self._changed(key, check, at, _NEARLY_EVERY)
 
-    def comes_and_goes(self, key: bytes, check: int, at: float) -> bool:
+    def comes_and_goes(self, key: bytes, check: int, at: float, *, within: int = _SOON) -> bool:
         """Return whether this was added and removed as if it were part of one of two alternating variants."""
-        again = self.times(key) >= _TWICE_OVER and self._changed(key, check, at, _SELDOM)
-        return again or self._changed(key, check, at, _OFTEN)
+        again = self.times(key) >= _TWICE_OVER and self._changed(key, check, at, _SELDOM, within)
+        return again or self._changed(key, check, at, _OFTEN, within)
 
-    def _changed(self, key: bytes, check: int, at: float, share: float) -> bool:
+    def _changed(self, key: bytes, check: int, at: float, share: float, within: int = _SOON) -> bool:
         first, last, count = self._entries.get(key, (0, 0, 0))
         often = _ENOUGH <= count <= _MOST_COUNTED and count >= share * (check - first)
-        return often and _minutes(at) - last <= _SOON
+        return often and _minutes(at) - last <= within
 
     def times(self, key: bytes) -> int:
         """Return how many times this changed."""

@@ -34,6 +34,15 @@ def test_what_stops_changing_is_reported_again() -> None:
     assert not mutes(memory, KEY, 20)
 
 
+def test_what_is_proved_otherwise_lasts_longer_than_the_time_between_rare_checks() -> None:
+    memory, month = Memory(), 30 * 24 * 60
+    for check in (2, 3, 4):
+        memory.note([KEY], check, check * 14 * DAY, within=month)
+    assert not memory.comes_and_goes(KEY, 5, 5 * 14 * DAY)
+    assert memory.comes_and_goes(KEY, 5, 5 * 14 * DAY, within=month)
+    assert not memory.comes_and_goes(KEY, 5, 8 * 14 * DAY, within=month)
+
+
 def test_what_changes_at_every_check_is_news_if_these_are_weeks_apart() -> None:
     assert mutes(remembered(1, 2, 3, 4, every=DAY), KEY, 5, every=DAY)
     assert not mutes(remembered(1, 2, 3, 4, every=14 * DAY), KEY, 5, every=14 * DAY)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from driftline.api.arguments import capped, check_flags, check_number, check_texts, check_urls
 from driftline.errors import UnknownChange, UnknownVersion, UsageError
 from driftline.model.change import Importance
-from driftline.store.feedback import all_said, find_change, remember, withdraw
+from driftline.store.feedback import all_said, find_change, keys_of_ignored, remember, withdraw
 from driftline.urls import host_of, without_password
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class PageHistory:
         """Say that a change, named by its id, is `important`, `minor` or `noise`. Returns the URL of its page.
 
         From now on the same lines, the same place and the same words with other numbers are judged so, on this page and
-        on others of its host.
+        on others of its host. If parts of the page are ignored since a change, `important` has these reported again.
         """
         from driftline.detection.examine import Side, experience_of, weigh
         from driftline.detection.messages import listed
@@ -139,6 +139,10 @@ class PageHistory:
         chosen = Importance(importance)
         workspace, repository = self._workspace, self._workspace.repository
         named = find_change(workspace.store, change)
+        ignored = keys_of_ignored(workspace.store, named) if chosen is Importance.IMPORTANT else None
+        if ignored is not None:
+            remember(workspace.store, named, *ignored, chosen, workspace.clock())
+            return named.url
         page = workspace.catalog.find(named.url)
         sides = [repository.version(page, number) for number in (named.from_version, named.to_version)]
         old, new = (Side(one.body, one.words, one.at.timestamp()) for one in sides)

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     from driftline.detection.extract.outline import TextBlock
     from driftline.model.change import Change
+    from driftline.model.event import Ignored
     from driftline.model.outcome import Check, Version
 
 
@@ -94,7 +95,8 @@ def changes(
 ) -> None:  # fmt: skip
     """Show what changed lately, newest first.
 
-    Also pages that fail or recovered, warnings, and pages of a crawled site that are new, gone or moved.
+    Also pages that fail or recovered, warnings, parts of pages that are ignored from then on, and pages of a crawled
+    site that are new, gone or moved.
 
     A change has an id, such as 12-5: give it to 'driftline diff', 'show' or 'feedback'.
     """
@@ -279,6 +281,8 @@ def _row(check: Check, now: float) -> list[str | Styled]:
     if check.change:
         recovered = f"{check.turned.reason} " if check.turned else ""
         what = f"change {check.change.id}: {recovered}{_describe_change(check.change)}"
+    if check.ignored:
+        what = f"{what} {check.ignored.reason}".strip()
     if check.warnings:
         what = " ".join([what, *(warned.sentence for warned in check.warnings)]).strip()
     if check.redirected_to:
@@ -312,9 +316,14 @@ def _check_as_json(check: Check) -> dict[str, Any]:
         "reread_at": iso(check.reread_at),
         "turned": None if check.turned is None else check.turned.turn,
         "warnings": [{"kind": kind, "reason": sentence} for kind, sentence in check.warnings],
+        "ignored": None if check.ignored is None else _ignored_as_json(check.ignored),
         "change": change,
         "failure": failure,
     }
+
+
+def _ignored_as_json(ignored: Ignored) -> dict[str, Any]:
+    return fields(ignored, "kind", "label", "example", "others", "headline", "reason")
 
 
 def _version_as_json(version: Version, raw: bool) -> dict[str, Any]:

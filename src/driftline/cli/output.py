@@ -46,10 +46,12 @@ EVENT_STYLES = {
     EventKind.FAILING: "red",
     EventKind.RECOVERED: "green",
     EventKind.WARNING: "red",
+    EventKind.IGNORING: "magenta",
     EventKind.NEW: "cyan",
     EventKind.GONE: "red",
     EventKind.MOVED: "magenta",
 }
+_NAMED_BY_CHANGE = (EventKind.CHANGED, EventKind.IGNORING)
 _REPLACEMENT = "\ufffd"
 _DIRECTIONS = (*range(0x200E, 0x2010), *range(0x2028, 0x202F), *range(0x2066, 0x206A))
 _CONTROLS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), *_DIRECTIONS, *range(0xD800, 0xE000)), _REPLACEMENT)
@@ -231,10 +233,11 @@ def event_lines(event: Event, *before: Part, most: int | None = 10) -> list[list
     word = event.event if event.importance is Importance.IMPORTANT else event.importance
     lead = [*before, (f"{word:<10}", EVENT_STYLES[event.event])]
     margin = " " * sum(cell_len(part if isinstance(part, str) else part[0]) for part in lead)
-    ids = event.ids if event.event is EventKind.CHANGED else [""] * len(event.urls)
+    ids = event.ids if event.event in _NAMED_BY_CHANGE else [""] * len(event.urls)
     pages = [f"{name:<{_ID_WIDTH}}  {clean(url)}" for name, url in zip(ids, event.urls, strict=False)]
     page = pages[0] if len(pages) == 1 else clean(f"{count(len(event.urls), 'page')} of {event.host}")
-    headline = clean(event.headline)
+    # what is ignored is reported once, with the command that undoes it
+    headline = clean(event.reason if event.event is EventKind.IGNORING else event.headline)
     wide = len(margin) + cell_len(page) + len(_GAP) + cell_len(headline)
     if out().is_terminal and wide > out().width:
         lines: list[list[Part]] = [[*lead, page], [_INDENT, (headline, "dim")]]

@@ -324,9 +324,11 @@ def _change(old: Side, new: Side, title: str, job: Job) -> tuple[ChangeSummary, 
     experience = experience_of(job.filters, job.memory, job.host_memory, job.check, job.at, _again(job, new))
     judgement = weigh(old, new, title, job.content_type, experience, job.filters)
     for_host = learn(experience.page, judgement, job.check, job.at)
-    lesson = Lesson(memory=experience.page.to_bytes(), for_host=tuple(for_host))
     importance, score, reason, headline = judgement.importance, judgement.score, judgement.reason, judgement.headline
     awaited = awaited_by(job.filters, old.text, new.text)
+    # a page that waits for something is reported by that alone
+    ignored = judgement.ignored if awaited is None and not judgement.differs_at_every_fetch else None
+    lesson = Lesson(memory=experience.page.to_bytes(), for_host=tuple(for_host), ignored=ignored)
     if awaited is Importance.NOISE:
         importance, score, reason = awaited, min(score, MOST_OF_NOISE), NOT_AWAITED
     elif awaited is Importance.IMPORTANT and importance is not awaited and not judgement.differs_at_every_fetch:

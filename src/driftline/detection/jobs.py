@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from driftline.errors import FailureKind
 from driftline.model.change import ChangeKind, ChangeSummary, Edit, Importance, NoiseKind, Region
-from driftline.model.outcome import Blob, Incomparable, Lesson, Proof
+from driftline.model.outcome import Blob, IgnoredParts, Incomparable, Lesson, Proof
 from driftline.model.page import AddressKind, Failure, PageWarning, WarningKind
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Finding(NamedTuple):
             self.body, self.letters, self.text, self.size, self.title, self.content_type, self.charset,
             [_plain_blob(blob) for blob in self.blobs] if self.blobs else (),
             None if self.change is None else _plain_change(self.change),
-            None if lesson is None else (lesson.memory, lesson.for_host),
+            None if lesson is None else _plain_lesson(lesson),
             self.reading, self.wants_script, self.survey,
             [(one.kind.value, one.sentence) for one in self.warnings] if self.warnings else (),
             self.out_of_memory,
@@ -152,7 +152,7 @@ class Finding(NamedTuple):
             body, letters, text, size, title, content_type, charset,
             tuple([Blob(*blob) for blob in blobs]) if blobs else (),
             None if change is None else _change(change),
-            None if lesson is None else Lesson(memory=lesson[0], for_host=lesson[1]),
+            None if lesson is None else _lesson(*lesson),
             reading, wants_script, survey,
             tuple([PageWarning(WarningKind(kind), sentence) for kind, sentence in warnings]) if warnings else (),
             out_of_memory,
@@ -161,6 +161,26 @@ class Finding(NamedTuple):
 
 def _plain_blob(blob: Blob) -> tuple[Any, ...]:
     return blob.digest, blob.base, blob.depth, blob.size, blob.data
+
+
+def _plain_lesson(lesson: Lesson) -> tuple[Any, ...]:
+    if (parts := lesson.ignored) is None:
+        return lesson.memory, lesson.for_host, None
+    ignored = (
+        parts.label, parts.example, parts.others, parts.noise.value, parts.page_keys, parts.host_keys, parts.is_news,
+    )  # fmt: skip
+    return lesson.memory, lesson.for_host, ignored
+
+
+def _lesson(memory: bytes, for_host: tuple[bytes, ...], ignored: Sequence[Any] | None) -> Lesson:
+    if ignored is None:
+        return Lesson(memory=memory, for_host=for_host)
+    label, example, others, noise, page_keys, host_keys, is_news = ignored
+    parts = IgnoredParts(
+        label=label, example=example, others=others, noise=NoiseKind(noise), page_keys=page_keys, host_keys=host_keys,
+        is_news=is_news,
+    )  # fmt: skip
+    return Lesson(memory=memory, for_host=for_host, ignored=parts)
 
 
 def _plain_change(change: ChangeSummary) -> tuple[Any, ...]:

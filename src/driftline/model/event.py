@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from driftline.errors import FailureKind
-from driftline.model.change import Importance
+from driftline.model.change import Importance, NoiseKind
 from driftline.plurals import count
 from driftline.urls import host_of
 
@@ -34,6 +34,7 @@ class EventKind(StrEnum):
     FAILING = "failing"
     RECOVERED = "recovered"
     WARNING = "warning"
+    IGNORING = "ignoring"
     NEW = "new"
     GONE = "gone"
     MOVED = "moved"
@@ -85,6 +86,37 @@ class Danger:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ignored:
+    """Parts of a page that are ignored since the check that `id` names, because of what earlier checks taught.
+
+    `label` names the first of them, with an `example` of what it did; `others` is how many more there are.
+    """
+
+    id: str
+    url: str
+    at: datetime
+    label: str
+    example: str
+    others: int
+    kind: NoiseKind
+
+    @property
+    def host(self) -> str:
+        """The host of the page."""
+        return host_of(self.url)
+
+    @property
+    def headline(self) -> str:
+        """What is ignored and why, in one line."""
+        return _ignoring(self, self.example)
+
+    @property
+    def reason(self) -> str:
+        """The same, with the command that has it reported again."""
+        return f"{self.headline}. To have it reported again: driftline feedback {self.id} --matters"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EventPage:
     """A page that an event is about, as it was when the event was published.
 
@@ -103,15 +135,15 @@ class EventPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something worth reporting: a change, pages that fail or recovered, a warning, or new, gone and moved pages.
+    """Something worth reporting: a change, pages that fail or recovered, a warning, what is ignored, or a site's pages.
 
     One cause makes one event: the same edit on many pages of a host, a host that is down with all of its pages.
     `event` says what happened and `at` when the last of its pages was checked. `id` is its number in the event log, and
-    0 until it is published. `kind` is that of the change, the failure or the warning, None for other events. `ids` name
-    the checks that found it, one for each of the `urls`, and none for what a crawl found. `to` has the new addresses of
-    pages that moved, and `edits` what changed. `importance` is that of the change; other events are important. `pages`
-    are those of the `urls` and `to` that are watched. `source` is the command that found it, None until it is
-    published.
+    0 until it is published. `kind` is that of the change, the failure or the warning, or of the noise that is ignored,
+    None for other events. `ids` name the checks that found it, one for each of the `urls`, and none for what a crawl
+    found. `to` has the new addresses of pages that moved, and `edits` what changed. `importance` is that of the change;
+    other events are important. `pages` are those of the `urls` and `to` that are watched. `source` is the command that
+    found it, None until it is published.
     """
 
     id: int = 0
@@ -119,7 +151,7 @@ class Event:
     at: datetime
     host: str
     urls: tuple[str, ...]
-    kind: ChangeKind | FailureKind | WarningKind | None
+    kind: ChangeKind | FailureKind | WarningKind | NoiseKind | None
     score: float
     headline: str
     reason: str
@@ -159,6 +191,14 @@ _FAILURES = {
 }
 
 
+#: why one part of a page is ignored, and why several are
+_IGNORED = {
+    NoiseKind.EVERY_CHECK: ("it differs at every check", "they differ at every check"),
+    NoiseKind.COMES_AND_GOES: ("it comes and goes", "they come and go"),
+    NoiseKind.OTHER_PAGES: ("it differs on other pages too", "they differ on other pages too"),
+}
+
+
 def failing_reason(failure: Failure, failures: int) -> str:
     """Return why a page counts as failing, after so many failed checks in a row of which this is the last."""
     times = "1 check" if failures == 1 else f"{failures:,} checks in a row"
@@ -179,6 +219,26 @@ def turn_reason(same: Sequence[Turned]) -> str:
         return "The pages could be read again, after checks that failed."
     why = _FAILURES[first.kind] if first.status is None else f"The server answered {_named_status(first.status)}."
     return f"Several checks failed. {why}"
+
+
+def ignored_headline(same: Sequence[Ignored]) -> str:
+    """Return what is ignored on these pages, which have the same part; an example is given for one page only."""
+    return same[0].headline if len(same) == 1 else _ignoring(same[0], "")
+
+
+def ignored_reason(same: Sequence[Ignored]) -> str:
+    """Return the same, with the command that has it reported again on one of these pages."""
+    if len(same) == 1:
+        return same[0].reason
+    return f"{ignored_headline(same)}. To have it reported again on a page: driftline feedback {same[0].id} --matters"
+
+
+def _ignoring(one: Ignored, example: str) -> str:
+    if one.others:
+        others = "1 other part" if one.others == 1 else f"{one.others:,} other parts"
+        return f"Now ignoring '{one.label}' and {others}: {_IGNORED[one.kind][1]}"
+    shown = f" ({example})" if example else ""
+    return f"Now ignoring '{one.label}'{shown}: {_IGNORED[one.kind][0]}"
 
 
 def site_headline(event: EventKind, named: Sequence[str]) -> str:

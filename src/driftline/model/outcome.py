@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from driftline.http.credentials import Access
-    from driftline.model.change import Change, ChangeSummary
-    from driftline.model.event import Danger, Turned
+    from driftline.model.change import Change, ChangeSummary, NoiseKind
+    from driftline.model.event import Danger, Ignored, Turned
     from driftline.model.page import Failure, PageWarning, Render
 
 
@@ -222,11 +222,33 @@ class NewVersion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IgnoredParts:
+    """What a page is not reported for any more from a check on, by what earlier checks taught.
+
+    `label` names the first part, with an `example` of what it did, which may be empty; `others` is how many more there
+    are. `noise` is why. The keys are those of the memories of the page and of its host by which the user's feedback has
+    the parts reported again. `is_news` is False if the same was reported of several other pages of the host.
+    """
+
+    label: str
+    example: str
+    others: int
+    noise: NoiseKind
+    page_keys: tuple[bytes, ...]
+    host_keys: tuple[bytes, ...]
+    is_news: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lesson:
-    """What a check taught about noise: the new noise memory of the page, and the keys for that of its host."""
+    """What a check taught about noise: the new noise memory of the page, and the keys for that of its host.
+
+    `ignored` are the parts of the page that are ignored from this check on.
+    """
 
     memory: bytes
     for_host: tuple[bytes, ...]
+    ignored: IgnoredParts | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -373,12 +395,13 @@ class Recorded:
     """Outcomes that were recorded in one transaction, and what was learned by that.
 
     `turned` are the pages that began to fail or recovered by them, `dangers` what looks dangerous on pages for the
-    first time.
+    first time, and `ignored` the parts of pages that are ignored from now on.
     """
 
     outcomes: Sequence[Outcome]
     turned: Sequence[Turned] = ()
     dangers: Sequence[Danger] = ()
+    ignored: Sequence[Ignored] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -407,7 +430,7 @@ class Check:
     """One line of a page's history: when it was checked, and what came of it.
 
     `reread_at` is when the text of its version changed because it was read anew, in another way. `turned` says that by
-    this check the page began to fail, or recovered.
+    this check the page began to fail, or recovered, and `ignored` which parts of it are ignored since.
     """
 
     sequence: int
@@ -424,6 +447,7 @@ class Check:
     reread_at: datetime | None = None
     turned: Turned | None = None
     warnings: tuple[PageWarning, ...] = ()
+    ignored: Ignored | None = None
 
     @property
     def reason(self) -> str:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from driftline.fetch.link_source import Source
     from driftline.fetch.politeness import PoliteLinks
     from driftline.fetch.robots_cache import Records
-    from driftline.model.event import Danger, Event, Turned
+    from driftline.model.event import Danger, Event, Ignored, Turned
     from driftline.model.outcome import Link, Old, Outcome, Recorded
     from driftline.model.page import BlockedPage, Failure
     from driftline.pipeline.browser_lane import BrowserRecords, PageRenderer
@@ -60,7 +60,7 @@ class RunLedger(Protocol):
     def begin(self, page_ids: Sequence[int] | None, *, fresh: bool = False) -> tuple[int, bool]:
         """Return the run to work on, and whether it continues one that was interrupted."""
 
-    def found_before(self) -> tuple[list[Change], list[Turned], list[Danger]]:
+    def found_before(self) -> tuple[list[Change], list[Turned], list[Danger], list[Ignored]]:
         """Return what earlier runs over the same pages recorded and could not report, as they failed or were killed."""
 
     def begin_without_end(self, *, idle: bool = False) -> int:
@@ -402,6 +402,7 @@ class RunTally:
         self._changes: list[Change] = []
         self._turned: list[Turned] = []
         self._dangers: list[Danger] = []
+        self._ignored: list[Ignored] = []
 
     def add(self, recorded: Recorded) -> None:
         """Count outcomes that were recorded."""
@@ -416,12 +417,17 @@ class RunTally:
         self._changes += changes_of(outcomes)
         self._turned += recorded.turned
         self._dangers += recorded.dangers
+        self._ignored += recorded.ignored
 
-    def recall(self, changes: Sequence[Change], turned: Sequence[Turned], dangers: Sequence[Danger]) -> None:
+    def recall(
+        self, changes: Sequence[Change], turned: Sequence[Turned], dangers: Sequence[Danger],
+        ignored: Sequence[Ignored],
+    ) -> None:  # fmt: skip
         """Keep what earlier runs recorded and did not report. Its pages are not counted: they were checked then."""
         self._changes += changes
         self._turned += turned
         self._dangers += dangers
+        self._ignored += ignored
 
     def report(
         self, ended: _Ended, *, plan: Plan, left: int, seconds: float, continued: bool, blocked: list[BlockedPage]
@@ -444,10 +450,7 @@ class RunTally:
         return [change for change in self._changes if change.importance.reaches(self._least)]
 
     def events(self) -> list[Event]:
-        """Return the events that are important enough.
-
-        Changes come first, the important ones before the others, then pages that fail or recovered, then warnings.
-        """
+        """Return the events that are important enough: changes, the important ones first, then what else was found."""
         changes = sorted(self._changes, key=lambda change: change.importance.rank)
-        found = events_of(changes, self._turned, self._dangers)
+        found = events_of(changes, self._turned, self._dangers, self._ignored)
         return [event for event in found if event.importance.reaches(self._least)]

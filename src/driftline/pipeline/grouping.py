@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from driftline.durations import utc
 from driftline.model.change import Change, Importance, change_id, check_of
-from driftline.model.event import Danger, Event, EventKind, Turned, turn_reason
+from driftline.model.event import (
+    Danger,
+    Event,
+    EventKind,
+    Ignored,
+    Turned,
+    ignored_headline,
+    ignored_reason,
+    turn_reason,
+)
 from driftline.model.outcome import changes_to_report
 
 if TYPE_CHECKING:
@@ -16,25 +25,27 @@ if TYPE_CHECKING:
     from driftline.model.change import Edit
     from driftline.model.outcome import Outcome, ReportableChange
 
-    _Found: TypeAlias = Change | Turned | Danger
+    _Found: TypeAlias = Change | Turned | Danger | Ignored
 
 _SITE_WIDE = 5  # pages: an edit beside the content, noise on one page, is news of the site if so many share it
 
 
 def events_of(
-    changes: Iterable[Change], turned: Iterable[Turned] = (), dangers: Iterable[Danger] = ()
+    changes: Iterable[Change], turned: Iterable[Turned] = (), dangers: Iterable[Danger] = (),
+    ignored: Iterable[Ignored] = (),
 ) -> list[Event]:  # fmt: skip
-    """Return the events of these changes, of pages that fail or recovered, and of warnings.
+    """Return the events of these changes, of pages that fail or recovered, of warnings, and of what is ignored.
 
     Edits are the same if they take away and add the same lines. Noise makes an event only if many pages share it, and
     only where it is noise for where it stands: what changes by itself has no cause. A host that is down fails with all
-    of its pages, which is one event too. Events of one page are in the order of its checks, though there may be more
-    of them for that: a page reported as failing after it recovered would be taken for failing.
+    of its pages, which is one event too, and so are pages of a host that begin to ignore the same part. Events of one
+    page are in the order of its checks, though there may be more of them for that: a page reported as failing after it
+    recovered would be taken for failing.
     """
     groups: list[list[_Found]] = []
     open_ones: dict[Hashable, int] = {}  # which group takes what has this cause
     latest: dict[int, int] = {}  # and which is the last that has something of a page
-    for one in _in_order([*changes, *turned, *dangers]):
+    for one in _in_order([*changes, *turned, *dangers, *ignored]):
         page, cause = _page(one), _cause(one)
         group = open_ones.get(cause, -1)
         if group < latest.get(page, 0):
@@ -69,6 +80,8 @@ def _cause(one: _Found) -> Hashable:
         return one.host, one.turn, one.kind, one.status
     if isinstance(one, Change) and one.cause:
         return one.host, one.cause
+    if isinstance(one, Ignored):
+        return one.host, one.kind, one.label, one.others
     return one.id, type(one), one.kind
 
 
@@ -89,6 +102,9 @@ def _event(same: Sequence[_Found]) -> Event | None:
     elif isinstance(first, Turned):
         what = EventKind(first.turn)
         headline = reason = turn_reason([one for one in same if isinstance(one, Turned)])
+    elif isinstance(first, Ignored):
+        parts = [one for one in same if isinstance(one, Ignored)]
+        what, headline, reason = EventKind.IGNORING, ignored_headline(parts), ignored_reason(parts)
     else:
         what, headline = EventKind.WARNING, reason
     return Event(

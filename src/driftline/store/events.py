@@ -18,7 +18,7 @@ from sqlalchemy import and_, delete, exists, func, insert, select, update
 
 from driftline.durations import utc
 from driftline.errors import FailureKind
-from driftline.model.change import ChangeKind, Edit, Importance, Region, check_of
+from driftline.model.change import ChangeKind, Edit, Importance, NoiseKind, Region, check_of
 from driftline.model.event import Event, EventKind, EventPage, EventSource
 from driftline.model.page import WarningKind
 from driftline.store.locks import lock_events, patiently, write_once
@@ -33,21 +33,22 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
     from driftline.model.change import Change
-    from driftline.model.event import Danger, Turned
+    from driftline.model.event import Danger, Ignored, Turned
     from driftline.store.engine import Store
 
-#: makes events of changes, pages that began to fail or recovered, and warnings
-Group: TypeAlias = Callable[["list[Change]", "list[Turned]", "list[Danger]"], "list[Event]"]
+#: makes events of changes, pages that began to fail or recovered, warnings, and what is ignored
+Group: TypeAlias = Callable[["list[Change]", "list[Turned]", "list[Danger]", "list[Ignored]"], "list[Event]"]
 
 _LOG = logging.getLogger(__name__)
 _PORTION = 500  # events that are read at once
 _AT_ONCE = 2_000  # findings of a kind that are published in one transaction: it takes less than a second
 _SITE = "site"  # the kind of events that a crawl found, in JSON
 _OF_SITES = frozenset({EventKind.NEW, EventKind.GONE, EventKind.MOVED})
-_KINDS: dict[EventKind, type[ChangeKind | FailureKind | WarningKind]] = {
+_KINDS: dict[EventKind, type[ChangeKind | FailureKind | WarningKind | NoiseKind]] = {
     EventKind.CHANGED: ChangeKind,
     EventKind.FAILING: FailureKind,
     EventKind.WARNING: WarningKind,
+    EventKind.IGNORING: NoiseKind,
 }
 _LISTED = select(events.c.id, events.c.source, events.c.payload)
 _TITLES = (

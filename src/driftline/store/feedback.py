@@ -1,18 +1,23 @@
-"""Feedback of the user on changes: stored beside the change, and in the noise memories of its page and host."""
+"""Feedback of the user on changes: stored beside the change, and in the noise memories of its page and host.
+
+Also the parts of pages that are ignored since a change, because of what was learned: feedback has them reported again.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import and_, delete, insert, select
 
 from driftline.durations import utc
 from driftline.errors import UnknownChange, UsageError
-from driftline.model.change import Feedback, Importance, change_id
+from driftline.model.change import Feedback, Importance, NoiseKind, change_id
+from driftline.model.event import Ignored
+from driftline.model.outcome import Failed
 from driftline.noise_memory import Memory
 from driftline.store.locks import lock_memories
-from driftline.store.schema import changes, feedback, memories, pages
+from driftline.store.schema import changes, feedback, ignored, memories, pages
 from driftline.store.statements import host_memories_of
 from driftline.urls import host_of
 
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Row, Select
 
+    from driftline.model.outcome import Document, IgnoredParts, Outcome
     from driftline.store.engine import Store
 
 _ID = re.compile(r"([1-9][0-9]{0,8})-([1-9][0-9]{0,8})")
@@ -54,6 +60,58 @@ def find_change(store: Store, name: str) -> ChangeKey:
             f"There is no change {name}: 'driftline changes' and 'driftline history URL' show the ids of changes."
         )
     return ChangeKey(*row)
+
+
+def insert_ignored(connection: Connection, outcomes: Sequence[Outcome]) -> list[Ignored]:
+    """Insert which parts of pages are ignored since these checks. Returns those that are to be reported."""
+    rows = [
+        {
+            "page_id": document.link.page_id, "sequence": document.link.sequence, "label": parts.label,
+            "example": parts.example, "others": parts.others, "kind": parts.noise.value,
+            "page_keys": b"".join(parts.page_keys), "host_keys": b"".join(parts.host_keys),
+            "is_news": parts.is_news,
+        }
+        for document, parts in _with_ignored(outcomes)
+    ]  # fmt: skip
+    connection.execute(insert(ignored), rows)
+    return ignored_by(outcomes)
+
+
+def ignored_by(outcomes: Sequence[Outcome]) -> list[Ignored]:
+    """Return which parts of pages are ignored since these checks and are to be reported."""
+    return [
+        Ignored(
+            id=change_id(document.link.page_id, document.link.sequence), url=document.link.url,
+            at=utc(document.fetched_at), label=parts.label, example=parts.example, others=parts.others,
+            kind=parts.noise,
+        )
+        for document, parts in _with_ignored(outcomes)
+        if parts.is_news
+    ]  # fmt: skip
+
+
+def _with_ignored(outcomes: Sequence[Outcome]) -> list[tuple[Document, IgnoredParts]]:
+    taught = [
+        (outcome.document, outcome.examined.lesson) for outcome in outcomes
+        if not isinstance(outcome, Failed) and outcome.examined is not None
+    ]  # fmt: skip
+    return [(document, lesson.ignored) for document, lesson in taught if lesson is not None and lesson.ignored]
+
+
+def stored_ignored(url: str, row: Row[Any]) -> Ignored:
+    """Return the parts of a page that are ignored since a check, from a row that has both."""
+    return Ignored(
+        id=change_id(row.page_id, row.sequence), url=url, at=utc(row.at), label=row.label, example=row.example,
+        others=row.others, kind=NoiseKind(row.ignored_kind),
+    )  # fmt: skip
+
+
+def keys_of_ignored(store: Store, change: ChangeKey) -> tuple[set[bytes], set[bytes]] | None:
+    """Return the keys, for page and host, of the parts that are ignored since a change; None if there are none."""
+    this = and_(ignored.c.page_id == change.page_id, ignored.c.sequence == change.sequence)
+    with store.read() as connection:
+        row = connection.execute(select(ignored.c.page_keys, ignored.c.host_keys).where(this)).first()
+    return None if row is None else (_split(row.page_keys), _split(row.host_keys))
 
 
 def remember(

@@ -18,9 +18,21 @@ from driftline.model.outcome import Blob, Check, Incomparable, Old, Proof, Verdi
 from driftline.model.page import Failure, Page, PageWarning, WarningKind
 from driftline.store.blobs import chain_of, unpack, unpack_all, unpack_both
 from driftline.store.failing_pages import stored_turn
-from driftline.store.feedback import ChangeKey, find_change
+from driftline.store.feedback import ChangeKey, find_change, stored_ignored
 from driftline.store.outbox import edits_of
-from driftline.store.schema import blobs, changes, checks, feedback, memories, pages, states, turns, versions, warnings
+from driftline.store.schema import (
+    blobs,
+    changes,
+    checks,
+    feedback,
+    ignored,
+    memories,
+    pages,
+    states,
+    turns,
+    versions,
+    warnings,
+)
 from driftline.store.statements import OLD_COLUMNS, host_memories_of, read_chains
 
 if TYPE_CHECKING:
@@ -41,7 +53,8 @@ _importance = func.coalesce(feedback.c.importance, changes.c.importance)
 _THIS_TURN = and_(turns.c.page_id == checks.c.page_id, turns.c.sequence == checks.c.sequence)
 _FOUND_NEWS = func.coalesce(_importance != Importance.NOISE.value, checks.c.verdict != Verdict.UNCHANGED.value)
 _WARNED = exists().where(warnings.c.page_id == checks.c.page_id, warnings.c.sequence == checks.c.sequence)
-_IS_NEWS = or_(turns.c.turn.is_not(None), _FOUND_NEWS, _WARNED)
+_THIS_IGNORED = and_(ignored.c.page_id == checks.c.page_id, ignored.c.sequence == checks.c.sequence)
+_IS_NEWS = or_(turns.c.turn.is_not(None), ignored.c.kind.is_not(None), _FOUND_NEWS, _WARNED)
 _IS_NOISE = or_(
     checks.c.proof == Proof.NOISE.value, and_(_importance == Importance.NOISE.value, checks.c.proof.is_(None))
 )
@@ -125,9 +138,14 @@ class Repository:
                 feedback.c.importance.label("said"),
                 turns.c.turn,
                 turns.c.reason.label("turned"),
+                ignored.c.label,
+                ignored.c.example,
+                ignored.c.others,
+                ignored.c.kind.label("ignored_kind"),
             )
             .outerjoin(versions, this_version)
             .outerjoin(turns, _THIS_TURN)
+            .outerjoin(ignored, _THIS_IGNORED)
             .outerjoin(changes, _THIS_CHANGE)
             .outerjoin(feedback, _OF_THIS_CHANGE)
             .where(checks.c.page_id == page.id)
@@ -150,7 +168,7 @@ class Repository:
         """Return how many checks of the page found nothing or only noise, and how many of these found noise."""
         noisy = func.coalesce(func.sum(case((_IS_NOISE, 1), else_=0)), 0)
         every = checks.outerjoin(changes, _THIS_CHANGE).outerjoin(feedback, _OF_THIS_CHANGE)
-        every = every.outerjoin(turns, _THIS_TURN)
+        every = every.outerjoin(turns, _THIS_TURN).outerjoin(ignored, _THIS_IGNORED)
         query = select(func.count(), noisy).select_from(every)
         with self._store.read() as connection:
             quiet, noise = connection.execute(query.where(checks.c.page_id == page.id, not_(_IS_NEWS))).one()
@@ -244,4 +262,5 @@ def _check(url: str, row: Row[Any]) -> Check:
         bytes=row.bytes, proof=Proof(row.proof) if row.proof else None, failure=failure,
         redirected_to=row.redirected_to, version=row.number, change=_change(url, row) if row.kind else None,
         reread_at=utc_or_none(row.reread_at), turned=stored_turn(url, row, row.turned) if row.turn else None,
+        ignored=stored_ignored(url, row) if row.ignored_kind else None,
     )  # fmt: skip

@@ -24,6 +24,7 @@ from driftline.noise_memory import Memory
 from driftline.store.blobs import digest
 from driftline.store.events import EventLog
 from driftline.store.failing_pages import insert_turns, turns_of
+from driftline.store.feedback import ignored_by, insert_ignored
 from driftline.store.link_records import LinkRecords, has_unrecorded
 from driftline.store.locks import count_revision, lock_memories, lock_pages, patiently, write_once
 from driftline.store.outbox import found_by, put_in_outbox, stored_edits
@@ -259,14 +260,15 @@ class Ledger:
                 return recorded
             wrote = _written_by(connection, run_id, in_order) | {*map(_page_id, left)}
             outcomes = [outcome for outcome in in_order if _page_id(outcome) in wrote]
-            return Recorded(outcomes, turns_of(outcomes, self._fail_after), _dangers_of(connection, outcomes))
+            turned, dangers = turns_of(outcomes, self._fail_after), _dangers_of(connection, outcomes)
+            return Recorded(outcomes, turned, dangers, ignored_by(outcomes))
 
     def _insert_rest(self, connection: Connection, outcomes: Sequence[Outcome]) -> Recorded:
         """Insert what the checks of these outcomes found, beside the checks themselves."""
-        _insert_found(self._store, connection, outcomes)
+        taught = _insert_found(self._store, connection, outcomes)
         dangers = _insert_warnings(connection, outcomes)
         turned = insert_turns(self._store.statements, connection, outcomes, self._fail_after)
-        recorded = Recorded(outcomes, turned, dangers)
+        recorded = Recorded(outcomes, turned, dangers, insert_ignored(connection, outcomes) if taught else ())
         put_in_outbox(connection, recorded)
         return recorded
 
@@ -343,8 +345,11 @@ def _insert_checks(store: Store, connection: Connection, run_id: int, outcomes: 
     return True
 
 
-def _insert_found(store: Store, connection: Connection, outcomes: Sequence[Outcome]) -> None:
-    """Insert versions, changes and validators, and what is learned about noise."""
+def _insert_found(store: Store, connection: Connection, outcomes: Sequence[Outcome]) -> bool:
+    """Insert versions, changes and validators, and what is learned about noise.
+
+    Returns whether parts of a page are ignored from now on, which is not inserted.
+    """
     same_wire: list[tuple[Any, ...]] = []
     same_text: list[tuple[Any, ...]] = []
     new: list[tuple[Any, ...]] = []
@@ -418,6 +423,7 @@ def _insert_found(store: Store, connection: Connection, outcomes: Sequence[Outco
         lock_memories(connection)
         statements.memory.many(connection, _with_pins(connection, lessons))
         _teach_hosts(store, connection, [(link.host, lesson.for_host) for link, lesson in lessons if lesson.for_host])
+    return any(lesson.ignored is not None for _, lesson in lessons)
 
 
 def _insert_warnings(connection: Connection, outcomes: Sequence[Outcome]) -> list[Danger]:

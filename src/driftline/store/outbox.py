@@ -18,7 +18,8 @@ from driftline.model.event import Danger, EventKind, EventSource
 from driftline.model.outcome import changes_to_report
 from driftline.model.page import WarningKind
 from driftline.store.failing_pages import stored_turn
-from driftline.store.schema import RUN, changes, checks, outbox, pages, runs, turns, warnings
+from driftline.store.feedback import stored_ignored
+from driftline.store.schema import RUN, changes, checks, ignored, outbox, pages, runs, turns, warnings
 from driftline.store.statements import in_batches
 
 if TYPE_CHECKING:
@@ -27,13 +28,13 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Row, Select
 
     from driftline.model.change import ChangeSummary
-    from driftline.model.event import Turned
+    from driftline.model.event import Ignored, Turned
     from driftline.model.outcome import Recorded
 
-    #: what there is to report: changes, pages that began to fail or recovered, and warnings
-    Unreported: TypeAlias = tuple[list[Change], list[Turned], list[Danger]]
+    #: what there is to report: changes, pages that began to fail or recovered, warnings, and what is ignored
+    Unreported: TypeAlias = tuple[list[Change], list[Turned], list[Danger], list[Ignored]]
 
-_CHANGED = EventKind.CHANGED.value
+_CHANGED, _IGNORING = EventKind.CHANGED.value, EventKind.IGNORING.value
 _ALL_CHANGES = (
     select(changes, pages.c.url)
     .join(pages, pages.c.id == changes.c.page_id)
@@ -51,6 +52,12 @@ _ALL_DANGERS = (
     .join(pages, pages.c.id == warnings.c.page_id)
     .join(checks, and_(checks.c.page_id == warnings.c.page_id, checks.c.sequence == warnings.c.sequence))
     .order_by(checks.c.at, warnings.c.page_id, warnings.c.kind)
+)
+_ALL_IGNORED = (
+    select(ignored, ignored.c.kind.label("ignored_kind"), pages.c.url, checks.c.at)
+    .join(pages, pages.c.id == ignored.c.page_id)
+    .join(checks, and_(checks.c.page_id == ignored.c.page_id, checks.c.sequence == ignored.c.sequence))
+    .order_by(checks.c.at, ignored.c.page_id)
 )
 _CHANGES = _ALL_CHANGES.join(
     outbox, and_(outbox.c.page_id == changes.c.page_id, outbox.c.sequence == changes.c.sequence)
@@ -71,6 +78,9 @@ _DANGERS = _ALL_DANGERS.join(
         outbox.c.what == warnings.c.kind,
     ),
 )
+_IGNORED = _ALL_IGNORED.join(
+    outbox, and_(outbox.c.page_id == ignored.c.page_id, outbox.c.sequence == ignored.c.sequence)
+).where(outbox.c.what == _IGNORING)
 _IS_NEW = select(outbox.c.page_id).limit(1)
 _DELETE = delete(outbox).where(
     and_(
@@ -87,6 +97,7 @@ def put_in_outbox(connection: Connection, recorded: Recorded) -> None:
     found = [(link.page_id, link.sequence, _CHANGED) for link in links]
     found += [(*check_of(one.id), one.turn.value) for one in recorded.turned]
     found += [(*check_of(one.id), one.kind.value) for one in recorded.dangers]
+    found += [(*check_of(one.id), _IGNORING) for one in recorded.ignored]
     if found:
         rows = [{"page_id": page_id, "sequence": sequence, "what": what} for page_id, sequence, what in found]
         connection.execute(insert(outbox), rows)
@@ -94,18 +105,20 @@ def put_in_outbox(connection: Connection, recorded: Recorded) -> None:
 
 def found_by(connection: Connection, recorded: Iterable[tuple[int, float]]) -> Unreported:
     """Return what these runs have found that is worth reporting, each run since the time given with it."""
-    found: Unreported = [], [], []
+    found: Unreported = [], [], [], []
     for run_id, since in recorded:
         by_this = checks.c.run_id == run_id
-        changed, turned, dangers = _read(
+        changed, turned, dangers, ignoring = _read(
             connection,
             _ALL_CHANGES.where(by_this, changes.c.at >= since),
             _ALL_TURNS.where(by_this, turns.c.at >= since),
             _ALL_DANGERS.where(by_this, checks.c.at >= since),
+            _ALL_IGNORED.where(by_this, checks.c.at >= since, ignored.c.is_news),
         )
         found[0].extend(changed)
         found[1].extend(turned)
         found[2].extend(dangers)
+        found[3].extend(ignoring)
     return found
 
 
@@ -145,7 +158,7 @@ def read_outbox(
     """
     by_run = runs.c.scope == RUN
     ripe = or_(changes.c.importance != Importance.NOISE.value, ~by_run, by_run.is_(None), changes.c.at <= noise_until)
-    queries: list[Select[Any]] = [_CHANGES.where(ripe), _TURNS, _DANGERS]
+    queries: list[Select[Any]] = [_CHANGES.where(ripe), _TURNS, _DANGERS, _IGNORED]
     # a check that is still at work publishes all that it found at its end
     over = and_(~by_run, runs.c.ended_at.is_not(None))
     these = or_(by_run, over) if run_ids is None else or_(checks.c.run_id.in_(run_ids), over)
@@ -176,17 +189,20 @@ def _with_same_cause(connection: Connection, found: list[Change], noise_until: f
 
 def clear_outbox(connection: Connection, found: Unreported) -> None:
     """Delete what was published."""
-    changed, turned, dangers = found
+    changed, turned, dangers, ignoring = found
     named = [(one.id, _CHANGED) for one in changed]
     named += [(one.id, one.turn.value) for one in turned]
     named += [(one.id, one.kind.value) for one in dangers]
+    named += [(one.id, _IGNORING) for one in ignoring]
     keys = sorted((*check_of(name), what) for name, what in named)
     rows = [{"page": page, "number": number, "what": what} for page, number, what in keys]
     if rows:
         connection.execute(_DELETE, rows)
 
 
-def _read(connection: Connection, changed: Select[Any], turned: Select[Any], dangers: Select[Any]) -> Unreported:
+def _read(
+    connection: Connection, changed: Select[Any], turned: Select[Any], dangers: Select[Any], ignoring: Select[Any]
+) -> Unreported:  # fmt: skip
     return (
         [_change(row) for row in connection.execute(changed)],
         [stored_turn(row.url, row, row.reason) for row in connection.execute(turned)],
@@ -197,6 +213,7 @@ def _read(connection: Connection, changed: Select[Any], turned: Select[Any], dan
             )
             for row in connection.execute(dangers)
         ],
+        [stored_ignored(row.url, row) for row in connection.execute(ignoring)],
     )  # fmt: skip
 
 

@@ -17,6 +17,8 @@ Pages and checks
   what changed in one line. Both are null for noise.
 - `feedback`: what the user called changes, with their keys in the memories; a change keeps its own importance.
 - `turns`: the checks by which a page began to fail or recovered. `warnings`: dangerous content that checks found.
+- `ignored`: the checks since which parts of a page are ignored, with the first part, how many others there are, and
+  their keys in the memories; `is_news` is false if the same was reported of several other pages of the host.
 - `blobs`: the contents of versions, by page and digest, so that they are removed with their page, and those of a page
   are adjacent in the index. Contents that several pages have are stored once for each. `level` is the level that a blob
   was compacted at, null until then, 0 if it could not be read.
@@ -24,8 +26,8 @@ Pages and checks
 - `indexed`: the versions in the search index, which is in tables of its own (see `search_index`).
 
 Events
-- `outbox`: checks that found something worth reporting which is not in the event log yet: `changed`, the turn, or the
-  kind of a warning. It is written in the transaction that records the check.
+- `outbox`: checks that found something worth reporting which is not in the event log yet: `changed`, the turn, the
+  kind of a warning, or `ignoring`. It is written in the transaction that records the check.
 - `events`: the event log: one row for each thing worth reporting, with all that a reader needs in `payload`;
   `event_pages`: the pages of each. `event_readers`: up to which event each reader of the log has come;
   `event_retries`: which events a reader failed at, and when it tries again.
@@ -59,6 +61,7 @@ from __future__ import annotations
 from sqlalchemy import (
     JSON,
     BigInteger,
+    Boolean,
     Column,
     Connection,
     Double,
@@ -498,6 +501,21 @@ warnings = Table(
     Column("kind", Text, primary_key=True),
     Column("reason", Text, nullable=False),
     sqlite_with_rowid=False,
+)
+
+ignored = Table(
+    "ignored",
+    metadata,
+    Column("page_id", Integer, primary_key=True, autoincrement=False),
+    Column("sequence", Integer, primary_key=True, autoincrement=False),
+    Column("label", Text, nullable=False),
+    Column("example", Text, nullable=False),
+    Column("others", Integer, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("page_keys", LargeBinary, nullable=False),
+    Column("host_keys", LargeBinary, nullable=False),
+    Column("is_news", Boolean, nullable=False),
+    ForeignKeyConstraint(["page_id", "sequence"], ["changes.page_id", "changes.sequence"], ondelete="CASCADE"),
 )
 
 blobs = Table(

@@ -162,7 +162,7 @@ class Publisher:
         """Publish what these outcomes, which were just committed, found; soon, and in the publisher's thread."""
         changes = changes_to_report(recorded.outcomes)
         noise = [one.document.fetched_at for one in changes if one.change.importance is Importance.NOISE]
-        if not changes and not recorded.turned and not recorded.dangers:
+        if not changes and not recorded.turned and not recorded.dangers and not recorded.ignored:
             return
         with self._lock:
             now = self._ticks()

@@ -13,9 +13,18 @@ from sqlalchemy import event as listening
 from driftline.detection.compare import compare, recall
 from driftline.durations import utc
 from driftline.errors import FailureKind
-from driftline.model.change import ChangeKind, Importance
+from driftline.model.change import ChangeKind, Importance, NoiseKind
 from driftline.model.event import Event, EventKind, EventSource
-from driftline.model.outcome import Changed, Failed, NoiseVersion, Outcome, Proof, Unchanged
+from driftline.model.outcome import (
+    Changed,
+    Failed,
+    IgnoredParts,
+    Lesson,
+    NoiseVersion,
+    Outcome,
+    Proof,
+    Unchanged,
+)
 from driftline.model.page import Failure, PageWarning, WarningKind
 from driftline.pipeline.grouping import events_of
 from driftline.store.engine import Store
@@ -109,6 +118,45 @@ def test_what_was_recorded_is_published_once(world: World) -> None:
     assert sorted(world.logged()) == ["changed", "changed", "failing", "recovered"]
     assert world.publish() == []
     assert len(world.logged()) == 4
+
+
+def ignoring(outcome: Outcome, *, is_news: bool = True) -> Outcome:
+    """The same change, since which a part of the page is ignored."""
+    assert isinstance(outcome, Changed)
+    parts = IgnoredParts(
+        label="Tips", example="", others=0, noise=NoiseKind.EVERY_CHECK, page_keys=(b"a key...",), host_keys=(),
+        is_news=is_news,
+    )  # fmt: skip
+    lesson = Lesson(memory=b"", for_host=(), ignored=parts)
+    return replace(outcome, examined=replace(outcome.examined, lesson=lesson))
+
+
+def test_that_a_part_is_ignored_is_published_once_unless_the_host_is_known_for_it(world: World) -> None:
+    world.check("One word of it.")
+    world.check("One word of it.", url=OTHER)
+    first = ignoring(world.found("Another word of it."))
+    world.record(first)
+    assert sorted(world.publish()) == ["changed", "ignoring"]
+    world.record(first)
+    world.record(ignoring(world.found("Another word of it.", OTHER), is_news=False))
+    assert world.publish() == ["changed"]
+    (event,) = [event for event in world.log.list() if event.event is EventKind.IGNORING]
+    assert (event.kind, event.ids, event.urls) == (NoiseKind.EVERY_CHECK, ("1-2",), (URL,))
+    assert event_document(event)["kind"] == "every-check"
+    for url in (URL, OTHER):
+        newest = world.repository.history(world.catalog.find(url), news_only=True)[0]
+        assert newest.ignored is not None
+        assert newest.ignored.headline == "Now ignoring 'Tips': it differs at every check"
+
+
+def test_that_a_part_is_ignored_is_not_lost_with_a_run_that_was_killed(world: World) -> None:
+    world.check("One word of it.")
+    killed = Ledger(world.store, clock=lambda: world.at)
+    run_id, _ = killed.begin([1])
+    killed.record(run_id, [ignoring(world.found("Another word of it."))])
+    following = Ledger(world.store, clock=lambda: world.at)
+    following.begin([1])
+    assert [one.label for one in following.found_before()[3]] == ["Tips"]
 
 
 def test_an_event_says_all_that_a_reader_needs(world: World) -> None:

@@ -6,13 +6,18 @@ from driftline.detection.compare import outcome_of
 from driftline.detection.examine import examine
 from driftline.detection.jobs import Finding, Job, Question
 from driftline.model.change import ChangeKind, ChangeSummary, Edit, NoiseKind, Region
-from driftline.model.outcome import Changed, Lesson, Pair, Proof
+from driftline.model.outcome import Changed, IgnoredParts, Lesson, Pair, Proof
 from driftline.model.page import AddressKind, PageWarning, WarningKind
 from support.making import NOT_THERE, document, job, known, link
 
 FILLER = "<p>" + "A paragraph that says the same at every check, so that the page is not a small one. " * 6 + "</p>"
 OLD = f"<main>{FILLER}<p>The fee is 10 €</p><p>Gone</p></main><footer>© 2025 Example</footer>"
 NEW = f"<main>{FILLER}<p>The fee is 20 €</p></main><footer>© 2026 Example</footer>"
+
+IGNORED = IgnoredParts(
+    label="Also bought", example="Lamp → Rug", others=2, noise=NoiseKind.EVERY_CHECK, page_keys=(b"12345678",),
+    host_keys=(), is_news=False,
+)  # fmt: skip
 
 
 def change_between(old: str, new: str) -> ChangeSummary:
@@ -27,6 +32,7 @@ def test_a_finding_arrives_as_it_was_sent() -> None:
     for finding in (
         Finding(proof=Proof.BODY, body=b"1"),
         Finding(change=change_between(OLD, NEW), lesson=Lesson(memory=b"m", for_host=(b"h",)), warnings=(warned,)),
+        Finding(lesson=Lesson(memory=b"m", for_host=(), ignored=IGNORED)),
         Finding(failure=NOT_THERE, out_of_memory=True),
         examine(job(OLD.encode())),
     ):

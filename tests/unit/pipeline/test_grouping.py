@@ -6,8 +6,8 @@ import pytest
 
 from driftline.durations import utc
 from driftline.errors import FailureKind
-from driftline.model.change import Change, ChangeKind, Importance
-from driftline.model.event import Danger, EventKind, Turn, Turned
+from driftline.model.change import Change, ChangeKind, Importance, NoiseKind
+from driftline.model.event import Danger, EventKind, Ignored, Turn, Turned
 from driftline.model.page import WarningKind
 from driftline.pipeline.grouping import events_of
 
@@ -73,6 +73,37 @@ def turned(page: int, sequence: int, turn: Turn, at: float = 0.0) -> Turned:
 
 
 FAILING, RECOVERED = Turn.FAILING, Turn.RECOVERED
+
+
+def ignored(number: int, label: str, others: int = 0, kind: NoiseKind = NoiseKind.EVERY_CHECK) -> Ignored:
+    return Ignored(
+        id=f"{number}-4", url=f"https://one.example/{number}", at=utc(0.0), label=label, example="54 ms → 61 ms",
+        others=others, kind=kind,
+    )  # fmt: skip
+
+
+def test_pages_of_a_host_that_ignore_the_same_part_are_one_event() -> None:
+    same = [ignored(number, "Server") for number in (1, 2)]
+    one, other, several = events_of([], [], [], [*same, ignored(3, "Tips"), ignored(4, "Tips", others=2)])
+    assert (one.event, one.kind, one.ids) == (EventKind.IGNORING, NoiseKind.EVERY_CHECK, ("1-4", "2-4"))
+    assert one.headline == "Now ignoring 'Server': it differs at every check"
+    undo = "To have it reported again on a page: driftline feedback 1-4 --matters"
+    assert one.reason == f"{one.headline}. {undo}"
+    assert other.headline == "Now ignoring 'Tips' (54 ms → 61 ms): it differs at every check"
+    assert other.reason == f"{other.headline}. To have it reported again: driftline feedback 3-4 --matters"
+    assert several.headline == "Now ignoring 'Tips' and 2 other parts: they differ at every check"
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        (NoiseKind.COMES_AND_GOES, "it comes and goes"),
+        (NoiseKind.OTHER_PAGES, "it differs on other pages too"),
+    ],
+)
+def test_what_is_ignored_says_why(kind: NoiseKind, why: str) -> None:
+    (event,) = events_of([], [], [], [ignored(1, "Server", kind=kind)])
+    assert event.headline == f"Now ignoring 'Server' (54 ms → 61 ms): {why}"
 
 
 def told(*found: Turned | Change | Danger) -> list[tuple[str, ...]]:

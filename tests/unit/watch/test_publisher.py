@@ -11,8 +11,8 @@ import pytest
 
 from driftline.durations import utc
 from driftline.errors import FailureKind, StoreUnavailable
-from driftline.model.change import Importance
-from driftline.model.event import Danger, Turn, Turned
+from driftline.model.change import Importance, NoiseKind
+from driftline.model.event import Danger, Ignored, Turn, Turned
 from driftline.model.outcome import Document, Link, NoiseVersion, Proof, Recorded, Unchanged
 from driftline.model.page import WarningKind
 from driftline.pipeline.stop import Stop
@@ -98,11 +98,20 @@ DANGER = Danger(
     id="1-1", url="http://a/", at=utc(1.0), kind=WarningKind.HIDDEN_FRAME, reason="A hidden frame appeared."
 )
 
+IGNORED = Ignored(
+    id="1-1", url="http://a/", at=utc(1.0), label="Tips", example="", others=0, kind=NoiseKind.EVERY_CHECK
+)
+
 
 @pytest.mark.parametrize(
-    "recorded", [Recorded([failed()], turned=[TURNED]), Recorded([unchanged()], dangers=[DANGER])]
-)  # fmt: skip
-def test_pages_that_fail_and_warnings_are_published_like_changes(recorded: Recorded) -> None:
+    "recorded",
+    [
+        Recorded([failed()], turned=[TURNED]),
+        Recorded([unchanged()], dangers=[DANGER]),
+        Recorded([unchanged()], ignored=[IGNORED]),
+    ],
+)
+def test_what_else_was_found_is_published_like_changes(recorded: Recorded) -> None:
     evening = Evening()
     publisher = evening.publisher()
     publisher.recorded(recorded)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from driftline.detection.extract.regions import Blocks
     from driftline.model.change import Block
+    from driftline.model.outcome import IgnoredParts
 
 #: regions beside the content, and what explains an edit in them
 NOISE_OF_REGION: dict[Region, NoiseKind] = {
@@ -77,7 +78,8 @@ class Judgement:
 
     `moved` if lines of its content have another order, `shuffled` if they have another one at every fetch.
 
-    The `headline` says what changed in one line, and is empty for noise.
+    The `headline` says what changed in one line, and is empty for noise. `ignored` are the parts that earlier checks
+    explain for the first time.
     """
 
     importance: Importance
@@ -90,6 +92,7 @@ class Judgement:
     moved: bool = False
     shuffled: bool = False
     headline: str = ""
+    ignored: IgnoredParts | None = None
 
     @property
     def cause(self) -> bytes:
@@ -278,12 +281,15 @@ def kind_of(edits: Sequence[LineEdit]) -> ChangeKind:
     return ChangeKind.PRICE if all(names_money(line.text) for line in numbers) else ChangeKind.NUMBER
 
 
-def with_headings(edits: Sequence[LineEdit], old: JudgedDocument, new: JudgedDocument) -> list[LineEdit]:
+def with_headings(
+    edits: Sequence[LineEdit], old: JudgedDocument, new: JudgedDocument, *, of_noise: bool = False
+) -> list[LineEdit]:  # fmt: skip
     """Return the edits with the nearest heading above each, as far as the new document has it.
 
-    They stay as they are if all of them are noise, or if they are many: then the page was rewritten.
+    They stay as they are if all of them are noise, unless `of_noise`, or if they are many: then the page was rewritten.
     """
-    some = len(edits) <= _SOME_EDITS and any(edit.noise is None or edit.noise in MINOR_KINDS for edit in edits)
+    shown = of_noise or any(edit.noise is None or edit.noise in MINOR_KINDS for edit in edits)
+    some = len(edits) <= _SOME_EDITS and shown
     headings = new.headings.texts if some else set[str]()
     if not headings:
         return list(edits)

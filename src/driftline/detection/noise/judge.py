@@ -27,6 +27,7 @@ from driftline.detection.noise.edits import (
     NotNoise,
     features_of,
     kind_of,
+    line_of,
     same_words,
     score_of,
     why_noise,
@@ -37,7 +38,9 @@ from driftline.detection.noise.learning import (
     is_redrawn,
     is_reworded,
     learned_noise,
+    may_be_redrawn,
     mutes_numbers,
+    newly_ignored,
     rule_by_feedback,
     said_of_order,
     with_redrawn_sections,
@@ -51,7 +54,7 @@ from driftline.detection.noise.region_rules import (
     with_labels,
 )
 from driftline.detection.noise.rules import Context, fetched_again, jitter_of, rule_by_content
-from driftline.detection.noise.volatile import counts_audience, dates_in, names_money, undated
+from driftline.detection.noise.volatile import counts_audience, dates_in, names_money, undated, volatile_noise
 from driftline.model.change import MINOR_KINDS, Importance, NoiseKind, Region
 
 if TYPE_CHECKING:
@@ -62,8 +65,10 @@ if TYPE_CHECKING:
     from driftline.detection.noise.edits import Ruling
     from driftline.detection.noise.rules import SecondFetch
     from driftline.model.change import Block
+    from driftline.model.outcome import IgnoredParts
 
 _REDRAWN = (NoiseKind.EVERY_FETCH, NoiseKind.EVERY_CHECK)
+_NEAR = 20  # lines
 _SMALL = 400  # characters
 _MANY = 3  # lines
 _SHOWN_OF_REWRITTEN = 40  # edits that matter, of so many
@@ -79,7 +84,10 @@ def judge(old: JudgedDocument, new: JudgedDocument, experience: Experience | Non
         edits = [replace(edit, noise=edit.noise or NoiseKind.TYPOGRAPHY) for edit in edits]
     if matching.restyled and all(edit.noise is not None for edit in edits):
         edits += [_restyled(one, other, old, new, experience) for one, other in matching.restyled]
-    edits = with_redrawn_sections(with_headings(_once_each(edits), old, new), new, experience)
+    edits = _once_each(edits)
+    # sections are learned also where all is noise, and the user may want all of one reported
+    of_noise = bool(experience.page.pins) or may_be_redrawn(edits)
+    edits = with_redrawn_sections(with_headings(edits, old, new, of_noise=of_noise), new, experience)
     decisive = [edit for edit in edits if edit.noise is None]
     redrawn = {edit.heading for edit in edits if edit.noise in _REDRAWN and edit.heading}
     order = Importance.NOISE if decisive else _order(old.text, new, experience, redrawn)
@@ -102,6 +110,7 @@ def judge(old: JudgedDocument, new: JudgedDocument, experience: Experience | Non
     return Judgement(
         importance=importance, score=round(score, 3), reason=reason, kind=kind_of(decisive or edits), edits=edits,
         words_added=matching.words_added, words_removed=matching.words_removed, moved=moved, shuffled=shuffled,
+        ignored=ignored_parts(edits, old, new, experience),
     )  # fmt: skip
 
 
@@ -157,6 +166,38 @@ def _restyled(
         noise = learned or beside or (NoiseKind.HINT if hint else NoiseKind.TYPOGRAPHY)
     region = new.region_of(other) if other else old.region_of(one)
     return LineEdit(old=one, new=other, noise=noise, region=region)
+
+
+def ignored_parts(
+    edits: Sequence[LineEdit], old: JudgedDocument, new: JudgedDocument, experience: Experience
+) -> IgnoredParts | None:  # fmt: skip
+    """Return the parts of a page that are noise for the first time by what was learned, and by nothing else."""
+
+    def is_ruled(edit: LineEdit) -> bool:
+        if edit.new is None:
+            block = _block_near(line_of(edit), old.text, new)
+            if block is None or block.region is Region.MAIN:
+                return False
+            return block.region in NOISE_OF_REGION or block.linked
+        if region_noise(edit.old, edit.new, new) is not None:
+            return True
+        block = new.block_of(edit.new)
+        if edit.old is None or block is None or block.region is Region.MAIN or not same_words(edit):
+            return False
+        return volatile_noise(edit.old.folded, edit.new.folded, old.at, new.at) is NoiseKind.COUNTER
+
+    return newly_ignored(edits, old, new, experience, is_ruled)
+
+
+def _block_near(line: Line, text: str, new: JudgedDocument) -> Block | None:
+    """Return the block of the nearest line above a removed one that is still there; None if there is none near.
+
+    To see where the removed line stood itself would mean to parse the old document again.
+    """
+    above = text.split("\n")[max(0, line.at - _NEAR) : line.at]
+    blocks = new.blocks()
+    places = {one: at for at, one in enumerate(blocks.lines)}
+    return next((blocks[places[one]] for one in reversed(above) if one in places), None)
 
 
 def _described(matching: Matching, real: Sequence[LineEdit]) -> str:

@@ -26,7 +26,7 @@ from driftline.detection.noise.edits import (
     ReadOnce,
     why_noise,
 )
-from driftline.detection.noise.judge import judge
+from driftline.detection.noise.judge import ignored_parts, judge
 from driftline.detection.noise.learning import learned_noise, rule_by_feedback
 from driftline.detection.noise.rules import fetched_again
 from driftline.detection.noise.volatile import masked, volatile_noise
@@ -51,6 +51,7 @@ def judge_all(old: JudgedDocument, new: JudgedDocument, experience: Experience) 
     if not noted:
         return of_text
     edits = [*of_text.edits, *noted]
+    of_text = replace(of_text, ignored=ignored_parts(edits, old, new, experience))
     real = [edit for edit in noted if edit.noise is None]
     if of_text.importance is Importance.IMPORTANT:
         reason = f"{of_text.reason} {also_changed(_counted(real))}" if real else of_text.reason

@@ -6,14 +6,14 @@ The second fetch is made right after a page seemed changed, to find edits that d
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from driftline.detection.diff.lines import folded
 from driftline.detection.noise.edits import Experience, NotNoise
-from driftline.detection.noise.learning import alternating_noise, learned_noise, rule_by_feedback
+from driftline.detection.noise.learning import alternating_noise, is_new_state, learned_noise, rule_by_feedback
 from driftline.detection.noise.volatile import (
     dates_in,
     differ_in_audience,
@@ -91,6 +91,15 @@ class Context:
         return is_prose({*self.matching.new.split("\n")})
 
     @cached_property
+    def removed(self) -> dict[bytes, list[Line]]:
+        """Return the lines that were removed and became no other, by their place."""
+        found: dict[bytes, list[Line]] = defaultdict(list)
+        for one, other in self.matching.pairs:
+            if one is not None and other is None:
+                found[one.place].append(one)
+        return found
+
+    @cached_property
     def exchanged(self) -> set[bytes]:
         """Return the places where as many lines were added as removed: their text was replaced."""
         balance: Counter[bytes] = Counter()
@@ -113,8 +122,22 @@ def rule_by_content(one: Line | None, other: Line | None, context: Context) -> R
     if ruling is NotNoise.UNDECIDED:
         # where there is little else, what changes all the time may be what the page is watched for
         learn = alternating_noise if context.small else learned_noise
-        return learn(one, other, context.experience) or ruling
+        noise = learn(one, other, context.experience)
+        return ruling if noise is None or _is_news_of_state(one, other, context) else noise
     return ruling
+
+
+def _is_news_of_state(one: Line | None, other: Line | None, context: Context) -> bool:
+    """Return whether what seems to change all the time is another thing in the same state, or a new state."""
+    line = other or one
+    assert line is not None
+    there = [one] if one else context.removed.get(line.place, [])
+    texts = context.matching.old, context.matching.new
+
+    def is_repeated(line: Line) -> bool:
+        return any(f"\n{text}\n".count(f"\n{line.text}\n") > 1 for text in texts)
+
+    return is_new_state(line, there if other else (), context.experience, is_repeated=is_repeated)
 
 
 def _rule_rewritten(one: Line, other: Line, context: Context) -> Ruling:

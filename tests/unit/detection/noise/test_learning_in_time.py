@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -16,7 +18,7 @@ from driftline.model.change import Importance
 from driftline.noise_memory import Memory
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 FILLER = "<p>" + "A paragraph that says the same at every check, so that the page is not a small one. " * 6 + "</p>"
 HOUR, DAY = 3_600.0, 86_400.0
@@ -132,6 +134,89 @@ def test_a_section_that_is_drawn_anew_at_every_fetch_is_noise_and_nothing_beside
     ):  # fmt: skip
         now = Experience(page=memory, check=12, at=12 * HOUR, again=read(other, 0.0).text)
         assert judge(read(shown, 11 * HOUR), read(other, 12 * HOUR), now).importance is REPORTED
+
+
+def fetched_box(seed: int, check: int, fetch: int) -> str:
+    return box(random.Random(f"{seed} {check} {fetch}"))
+
+
+def drawn(every: float, checks: int, draw: Callable[[int, int], str]) -> list[Importance]:
+    """Return the verdicts on a page of which a second fetch, number 1, may have something else than the first."""
+    memory = Memory()
+    found: list[Importance] = []
+    old = draw(1, 0)
+    for check in range(2, checks):
+        shown = draw(check, 0)
+        at = check * every
+        now = Experience(page=memory, check=check, at=at, again=read(draw(check, 1), at).text)
+        judgement = judge(read(old, at - every), read(shown, at), replace(now, again=None))
+        if judgement.importance is REPORTED:
+            judgement = judge(read(old, at - every), read(shown, at), now)
+        learn(memory, judgement, check, at)
+        found.append(judgement.importance)
+        old = old if judgement.differs_at_every_fetch else shown  # such a page gets no version
+    return found
+
+
+@pytest.mark.parametrize("every", [HOUR, DAY, 14 * DAY])
+def test_a_section_that_a_second_fetch_proves_stays_learned_however_rare_the_checks_are(every: float) -> None:
+    for seed in range(5):
+        found = drawn(every, 50, partial(fetched_box, seed))
+        assert found.count(REPORTED) <= 5
+        assert REPORTED not in found[12:]
+
+
+@pytest.mark.parametrize("every", [HOUR, DAY, 14 * DAY])
+@pytest.mark.parametrize("between", ["<p>Read on</p>", ""])
+def test_news_in_the_section_of_a_thought_that_differs_at_every_fetch_is_reported(every: float, between: str) -> None:
+    stories = ("Council repairs the bridge", "Trains leave an hour later", "Library invites all readers")
+
+    def today(check: int, fetch: int) -> str:
+        story = f"{stories[check // 4 % 3]} for the {check // 4}th time"
+        thought = random.Random(f"{check} {fetch}").sample(WORDS, 5)
+        return f"<h1>News</h1><h2>Today</h2><p>{story}</p>{between}<p>Thought: {' '.join(thought)}</p>"
+
+    found = drawn(every, 40, today)
+    assert [check for check, verdict in enumerate(found, start=2) if verdict is REPORTED] == [*range(4, 40, 4)]
+
+
+WORDS = ("amber", "birch", "cedar", "dahlia", "elder", "fern", "gorse", "hazel", "iris", "jasmine", "kelp", "lilac")
+
+
+def states(*words: str) -> str:
+    """Return a list of services with the state of each."""
+    names = ("Mail", "Files", "Search")
+    rows = "".join(f"<p>{name}</p><p>{word}</p>" for name, word in zip(names, words, strict=True))
+    return f"<h1>Services</h1><h2>Status</h2>{rows}"
+
+
+def test_a_state_is_not_muted_because_another_thing_is_in_it_now_and_then() -> None:
+    fine, slow = "Operational", "Degraded"
+    pages = [states(fine if number % 2 else slow, fine, fine) for number in range(12)]
+    assert verdicts(pages)[-6:] == [MUTED] * 6
+    assert verdicts([*pages, states(slow, slow, fine)])[-1] is REPORTED
+    assert verdicts([*pages, states(fine, slow, fine)])[-1] is REPORTED
+
+
+def test_a_state_that_was_never_seen_is_reported_where_two_others_alternate() -> None:
+    fine, slow = "Operational", "Degraded"
+    pages = [states(fine if number % 2 else slow, "Paused", "Paused") for number in range(12)]
+    assert verdicts([*pages, states("Major outage", "Paused", "Paused")])[-1] is REPORTED
+
+
+def test_a_number_of_the_same_thing_is_reported_in_a_section_that_is_drawn_anew() -> None:
+    chance = random.Random(7)
+    memory, shown = Memory(), box(chance)
+    for check in range(2, 12):
+        old, shown = shown, box(chance)
+        judgement = judge(
+            read(old, (check - 1) * HOUR), read(shown, check * HOUR),
+            Experience(page=memory, check=check, at=check * HOUR),
+        )  # fmt: skip
+        learn(memory, judgement, check, check * HOUR)
+    price = next(f"{10 + at} €" for at in range(len(POOL)) if f">{10 + at} €<" in shown)
+    now = Experience(page=memory, check=12, at=12 * HOUR)
+    assert judge(read(shown, 0.0), read(shown.replace(price, "99 €"), 12 * HOUR), now).importance is REPORTED
 
 
 def test_one_feedback_on_a_section_that_is_drawn_anew_is_enough() -> None:

@@ -374,6 +374,25 @@ def upgrade() -> None:
         sqlite_with_rowid=False,
     )
     op.create_table(
+        "ignored",
+        sa.Column("page_id", sa.Integer, nullable=False, autoincrement=False),
+        sa.Column("sequence", sa.Integer, nullable=False, autoincrement=False),
+        sa.Column("label", sa.Text, nullable=False),
+        sa.Column("example", sa.Text, nullable=False),
+        sa.Column("others", sa.Integer, nullable=False),
+        sa.Column("kind", sa.Text, nullable=False),
+        sa.Column("page_keys", sa.LargeBinary, nullable=False),
+        sa.Column("host_keys", sa.LargeBinary, nullable=False),
+        sa.Column("is_news", sa.Boolean, nullable=False),
+        sa.PrimaryKeyConstraint("page_id", "sequence", name="pk_ignored"),
+        sa.ForeignKeyConstraint(
+            ["page_id", "sequence"],
+            ["changes.page_id", "changes.sequence"],
+            name="fk_ignored_page_id",
+            ondelete="CASCADE",
+        ),
+    )
+    op.create_table(
         "feedback",
         sa.Column("page_id", sa.Integer, nullable=False, autoincrement=False),
         sa.Column("sequence", sa.Integer, nullable=False, autoincrement=False),
