@@ -96,6 +96,18 @@ def test_the_detector_is_judged_on_labelled_pairs_and_chains(driftline: Command,
     assert "has no labelled pages" in driftline("lab", "detection", str(tmp_path / "pairs")).err
 
 
+def test_the_reports_on_synthetic_pages_are_listed_with_their_headlines(driftline: Command) -> None:
+    ran = driftline("lab", "reports", "--page", "shop", "--interval", "1 d", "--verbose")
+    assert ran.status == 0, ran.err
+    assert "10 of 10" in ran.out
+    assert "Price €39.99 → €29.99" in ran.out
+    rows = json.loads(driftline("lab", "reports", "--page", "shop", "--interval", "1 d", "--json").out)
+    assert [(row["page"], row["interval"], row["found"], len(row["edits"])) for row in rows] == [
+        ("shop", "1 d", 10, 20)
+    ]
+    assert "takes one of 1 h, 1 d, 14 d" in driftline("lab", "reports", "--interval", "2 d").err
+
+
 def test_versions_are_kept_small_and_read_back_whether_every_body_counts_or_what_shows(
     driftline: Command, tmp_path: Path
 ) -> None:

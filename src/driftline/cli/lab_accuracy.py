@@ -1,4 +1,4 @@
-"""`lab detection`, `noise`, `storage`, `freshness`, `picking`: how well changes are judged, kept and scheduled."""
+"""How well changes are judged, kept and scheduled: `lab detection`, `reports`, `noise`, `storage`, and so on."""
 
 from __future__ import annotations
 
@@ -43,35 +43,102 @@ def noise(
 
 
 def detection(
-    folder: Annotated[Path, typer.Argument(help="A folder with pairs.jsonl or chains.jsonl, and their files.")],
+    folder: Annotated[
+        Path, typer.Argument(help="A folder with pairs.jsonl, chains.jsonl or streams.jsonl, and their files.")
+    ],
     errors: Annotated[int, typer.Option(min=0, help="List so many of the worst errors of each kind.")] = 10,
     as_json: JsonOption = False,
 ) -> None:
     """Judge labelled changes of real pages, beside naive detectors."""
     from driftline.lab.bench import detection_bench as lab
 
-    found = list(lab.examine(lab.cases(folder), show_progress))
+    found = list(lab.judge(lab.cases(folder), show_progress))
     show_progress("")
     rows = lab.rows(found)
     if as_json:
         print_json([asdict(row) for row in rows])
         return
+    names = ("", "detector or type", "precision", "recall", "F1", "false alarms", "of a page", "ms a case", "99 %")
     print_plain_table(
-        ("", "detector", "precision", "recall", "F1", "false alarms", "ms a case", "99 %"),
+        names,
         [
-            (row.cases, row.detector, *(f"{share:.3f}" for share in (row.precision, row.recall, row.f1)),
-             f"{row.false_alarm_rate:.4f}", *(f"{ms:.1f}" for ms in (row.ms, row.ms_99)))
+            (row.cases, row.type or row.detector, *map(_share, (row.precision, row.recall, row.f1)),
+             f"{row.false_alarm_rate:.4f}", f"{row.most_false_alarms:,}", *(f"{ms:.1f}" for ms in (row.ms, row.ms_99)))
             for row in rows
         ],
     )  # fmt: skip
+    ours = [row for row in rows if row.levels and not row.type]
+    _heading("Levels of cases labelled meaningful, and noise")
+    levels = [level.value for level in lab.LEVELS]
+    print_plain_table(
+        ("", *levels, "error page", "no difference"),
+        [
+            (row.cases, *(f"{row.levels[level]['meaningful']:,}, {row.levels[level]['noise']:,}" for level in levels),
+             f"{row.failed:,}", f"{row.same:,}")
+            for row in ours
+        ],
+    )  # fmt: skip
+    for row in ours:
+        _heading(f"If all changes from a certain score on were reported: {row.cases}")
+        best = [(f"best within {rate}", point) for rate, point in row.best.items() if point is not None]
+        # of several thresholds that make no difference, the highest
+        points = [("", point) for point in {(point.recall, point.precision): point for point in row.curve}.values()]
+        print_plain_table(
+            ("score", "precision", "recall", "false alarms", ""),
+            [
+                (f"{point.threshold:.3f}", _share(point.precision), _share(point.recall),
+                 f"{point.false_alarm_rate:.4f}", name)
+                for name, point in (*points, *best)
+            ],
+        )  # fmt: skip
     alarms, misses = lab.worst(found, errors)
     for title, some in (("False alarms, the surest first", alarms), ("Missed changes, the surest first", misses)):
         if some:
-            say("")
-            say((title, "bold"))
+            _heading(title)
             print_plain_table(
-                ("case", "score", "reason"), [(one.case.name, f"{one.score:.2f}", one.reason) for one in some]
+                ("case", "score", "headline or reason"),
+                [(one.case.name, f"{one.score:.2f}", one.headline or one.reason) for one in some],
             )
+
+
+def reports(
+    page: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this page.")] = None,
+    interval: Annotated[list[str] | None, typer.Option(metavar="TIME", help="Only 1 h, 1 d or 14 d.")] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="List every edit with its headline.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what is reported of forty synthetic pages, with headlines."""
+    from driftline.lab.bench import reports_bench as lab
+
+    for one in interval or ():
+        if one not in lab.INTERVALS:
+            raise BadSetting(f"--interval takes one of {', '.join(lab.INTERVALS)}, not '{one}'.")
+    rows = list(lab.check_all(lab.synthetic_pages(page or ()), show_progress, interval or lab.INTERVALS))
+    show_progress("")
+    if as_json:
+        print_json([asdict(row) for row in rows])
+        return
+    print_plain_table(
+        ("page", "interval", "found", "false alarms"),
+        [(row.page, row.interval, f"{row.found} of {lab.EDITS}", f"{row.false_alarms} of {lab.EDITS}") for row in rows],
+    )
+    for row in rows if verbose else ():
+        _heading(f"{row.page}, every {row.interval}")
+        for edit in row.edits:
+            say(f"{'+' if edit.matters else '-'} {edit.edit[:100]}")
+            say(f"    {'' if edit.reported else 'not reported: '}{edit.headline or edit.reason}")
+    headlines = [edit.headline for row in rows for edit in row.edits if edit.reported]
+    longest = max(map(len, headlines), default=0)
+    say(f"{count(len(headlines), 'headline')}, {headlines.count('')} empty, the longest of {longest} characters.")
+
+
+def _heading(text: str) -> None:
+    say("")
+    say((text, "bold"))
+
+
+def _share(share: float | None) -> str:
+    return "–" if share is None else f"{share:.3f}"
 
 
 def storage(

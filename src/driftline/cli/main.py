@@ -108,6 +108,7 @@ _LAB_COMMANDS: tuple[Callable[..., None], ...] = (
     lab_speed.scale,
     lab_accuracy.noise,
     lab_accuracy.detection,
+    lab_accuracy.reports,
     lab_accuracy.storage,
     lab_accuracy.freshness,
     lab_accuracy.picking,

@@ -20,7 +20,7 @@ from driftline.detection.extract.charset import decode_text
 from driftline.detection.extract.document import Extraction
 from driftline.detection.extract.filters import awaited_by, counts_also, how_read, sieve_of
 from driftline.detection.extract.regions import Blocks
-from driftline.detection.headline import cut, exchanged, headline_of, reordered, restyled
+from driftline.detection.headline import exchanged, headline_of, reordered, restyled
 from driftline.detection.jobs import Finding, Job
 from driftline.detection.messages import ACCEPTED, AWAITED, NOT_AWAITED, OUT_OF_MEMORY, REFILTERED, REREAD, own_failure
 from driftline.detection.noise.edits import (
@@ -38,6 +38,7 @@ from driftline.detection.noise.judge import exchanged_lines, first_moved, judge
 from driftline.detection.noise.judge_annotations import judge_all
 from driftline.detection.noise.learning import learn
 from driftline.detection.threats import intruders, mixed_content, why_executable
+from driftline.detection.wording import cut
 from driftline.errors import BrokenVersion, FailureKind, UnreadableBody
 from driftline.http.codings import decode_body
 from driftline.model.change import MINOR_KINDS, ChangeKind, ChangeSummary, Importance

@@ -9,14 +9,34 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from driftline.detection.diff.lines import without_hints
 from driftline.detection.extract.annotations import is_note
-from driftline.detection.messages import excerpts
+from driftline.detection.messages import REORDERED, excerpts
 from driftline.detection.noise.edits import kind_of, line_of
-from driftline.detection.noise.volatile import dates_in, masked, names_money, names_revision, names_stock
+from driftline.detection.noise.volatile import dates_in, masked, names_age, names_money, names_revision, names_stock
+from driftline.detection.wording import (
+    ENDS_SENTENCE,
+    LONGEST,
+    LONGEST_SIDE,
+    PUNCTUATION,
+    ChangedNumber,
+    Difference,
+    are_stamps,
+    changed_field,
+    changed_value,
+    cut,
+    difference,
+    in_words,
+    is_trivial,
+    largest_difference,
+    object_of,
+    sides,
+    value_of,
+)
 from driftline.model.change import ChangeKind, NoiseKind
 
 if TYPE_CHECKING:
@@ -26,10 +46,10 @@ if TYPE_CHECKING:
     from driftline.detection.diff.tables import ChangedCell
     from driftline.detection.noise.edits import JudgedDocument, LineEdit
 
-LONGEST = 120  # characters of a headline
-_LONGEST_ENTRY, _LONGEST_SIDE, _LONGEST_LABEL = 90, 44, 40  # characters of its parts
+_LONGEST_ENTRY, _LONGEST_LABEL = 90, 40  # characters of its parts
 _ROOM_FOR_REST = 16  # characters for '(and 1,234 more)'
-_FEW_WORDS, _MANY_WORDS = 4, 6
+_FEW_WORDS = 4
+_LONGEST_PREFIX = 6  # words before a number that are shown
 _LONG_LINE = 60  # characters: in a longer line, the heading above says better where a few words changed
 _MOST_LINES = 3  # of an entry
 _MOST_EDITS = 12  # that are worded: the others are only counted
@@ -37,31 +57,28 @@ _FEW_EDITS = 10  # with more of them, a cell of a table is not what matters most
 _AROUND = 3  # words
 _NUMBER = re.compile(r"\d")
 _UNNAMED = re.compile(r"(?:row|column) \d+")
-_SECTION = re.compile(r"[(]?\d+(?:\.\d+)*[.)]?")
-_UNIT = re.compile(
-    r"(?:%|°[cf]?|[€$£¥]|eur|euros?|usd|gbp|chf|kr|sek|dollars?|days?|hours?|minutes?|weeks?|months?|years?|people|tage?n?"
-    r"|jours|días|giorni|stunden|wochen|monate|mois|jahre|ans|km|kg|mb|gb|tb|ms|points?|seats?|items?|stars?)\b\W?",
-    re.IGNORECASE,
-)
-_CURRENCY = re.compile(r"[€$£¥]|\b(?:eur|usd|gbp|chf|sek|kr)\b", re.IGNORECASE)
 _NOT_THERE = re.compile(
-    r"\b(?:out of stock|sold[ -]?out|unavailable|not available|fully booked|cancell?ed|no longer available|rupture"
+    r"\b(?:out of stock|sold[ -]?out|unavailable|not available|fully booked|cancell?ed|no longer available"
+    r"|rupture(?: de stock)?"
     r"|épuisé\w*|indisponible|ausverkauft|nicht (?:verfügbar|lieferbar|auf lager)|vergriffen|agotad[oa]|esaurit[oa]"
     r"|esgotad[oa]|uitverkocht|niet (?:op voorraad|leverbaar)|slutsåld|udsolgt)\b",
     re.IGNORECASE,
 )
-_JSON_PATH = re.compile(r"(\$[^\s:]*(?:\[[^\]]*\][^\s:]*)*): (.*)", re.DOTALL)
-_VERSION = re.compile(r"\bv?\d+(?:\.\d+)+\b")
+_IN_BRACKETS = re.compile(r"\s*\[[^\]]{1,20}\]$")
+_COUNT = re.compile(r"\d[\d.,]*( \w+)?")
+_LETTERS = re.compile(r"[^\W\d_]{2,}")
 _UNSEEN = dict.fromkeys((0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF))
-_PUNCTUATION = " \t,;:–—-|·•"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Item:
-    """A part of a headline, and how important it is: 0 is the most important."""
+class _Item(NamedTuple):
+    """A part of a headline: how important it is (0 is the most important), what it is about, and its words.
+
+    The words are only found for the most important one.
+    """
 
     rank: int
-    text: str
+    key: object
+    words: Callable[[], str]
 
 
 def headline_of(
@@ -79,11 +96,11 @@ def headline_of(
     real = _replacements(real[:_MOST_EDITS])
     writer = _Writer(old, new, feed, _cell_labels(real, cells))
     items = [writer.rewritten(edit.old, edit.new, edit) for edit in real if edit.old and edit.new]
-    items += writer.added([*(edit.new for edit in real if edit.new and not edit.old), *_links_of_entries(real, edits)])
-    items += writer.removed([edit.old for edit in real if edit.old and not edit.new])
+    added, removed = _links_of_entries(real, edits)
+    items += writer.added([*(edit.new for edit in real if edit.new and not edit.old), *added])
+    items += writer.removed([*(edit.old for edit in real if edit.old and not edit.new), *removed])
     items.sort(key=lambda item: item.rank)
-    distinct = list(dict.fromkeys(item.text for item in items))
-    return _counted(distinct[0], len(distinct) - 1 + left)
+    return _counted(items[0].words(), len({item.key for item in items}) - 1 + left)
 
 
 def _replacements(real: Sequence[LineEdit]) -> list[LineEdit]:
@@ -100,23 +117,31 @@ def _replacements(real: Sequence[LineEdit]) -> list[LineEdit]:
     return kept
 
 
-def _links_of_entries(real: Sequence[LineEdit], edits: Sequence[LineEdit]) -> list[Line]:
-    """Return added links that count for nothing by themselves, and begin entries of which other lines matter."""
-    places = {edit.new.place for edit in real if edit.new and not edit.old}
-    links = [edit.new for edit in edits if edit.noise is NoiseKind.LINKS and edit.new and not edit.old]
-    return [line for line in links if line.place in places]
+def _links_of_entries(real: Sequence[LineEdit], edits: Sequence[LineEdit]) -> tuple[list[Line], list[Line]]:
+    """Return links that count for nothing by themselves, and begin entries of which other lines matter.
+
+    These are the added ones, and the removed ones.
+    """
+    new = {edit.new.place for edit in real if edit.new and not edit.old}
+    old = {edit.old.place for edit in real if edit.old and not edit.new}
+    links = [edit for edit in edits if edit.noise is NoiseKind.LINKS] if new or old else ()
+    return (
+        [edit.new for edit in links if edit.new and not edit.old and edit.new.place in new],
+        [edit.old for edit in links if edit.old and not edit.new and edit.old.place in old],
+    )
 
 
 def reordered(line: str) -> str:
     """Return the headline of a page of which lines such as this one have another order."""
-    return f"In another order: {cut(line, _LONGEST_ENTRY)}"
+    named = any(map(str.isalpha, line))
+    return f"In another order: {cut(line, _LONGEST_ENTRY)}" if named else REORDERED.removesuffix(".")
 
 
 def exchanged(lines: Sequence[tuple[str, str, str]]) -> str:
     """Return the headline of lines that changed places, each with the line above it: 'Gold: Ann → Bob (and 1 more)'."""
     above, before, after = lines[0]
     label = f"{cut(above, _LONGEST_LABEL)}: " if above else ""
-    return _counted(f"{label}{_sides(before, after)}", len(lines) - 1)
+    return _counted(f"{label}{sides(before, after)}", len(lines) - 1)
 
 
 def restyled(edits: Sequence[LineEdit]) -> str:
@@ -127,9 +152,9 @@ def restyled(edits: Sequence[LineEdit]) -> str:
     if not before or not after:
         return _counted(f"{'New' if after else 'Removed'}: {cut(after or before, _LONGEST_ENTRY)}", len(edits) - 1)
     if _seen(before) == _seen(after):
-        return _counted(f"Characters that cannot be seen: {cut(after, _LONGEST_SIDE)}", len(edits) - 1)
-    sides = [cut(text, _LONGEST_SIDE) for text in excerpts(before, after, _LONGEST_SIDE)]
-    return _counted(" → ".join(sides), len(edits) - 1)
+        return _counted(f"Characters that cannot be seen: {cut(after, LONGEST_SIDE)}", len(edits) - 1)
+    shown = [cut(text, LONGEST_SIDE) for text in excerpts(before, after, LONGEST_SIDE)]
+    return _counted(" → ".join(shown), len(edits) - 1)
 
 
 def _looks_alike(edit: LineEdit) -> bool:
@@ -147,8 +172,22 @@ def _seen(text: str) -> str:
 def _cell_labels(
     real: Sequence[LineEdit], cells: Callable[[Sequence[str]], Sequence[ChangedCell]]
 ) -> dict[tuple[str, str], str]:  # fmt: skip
+    """Return the names of changed table cells by their old and new text; without the old text, all of their parts.
+
+    The old text of a cell may still be elsewhere on the page, so that the new one seems to be added.
+    """
+    if len(real) > _FEW_EDITS:
+        return {}
     short = [edit.new.text for edit in real if edit.old and edit.new and len(edit.new.text) <= _LONG_LINE]
-    return {(cell.old, cell.new): _name_of(cell) for cell in cells(short)} if short and len(real) <= _FEW_EDITS else {}
+    added = [edit.new.text for edit in real if edit.new and not edit.old and len(edit.new.text) <= _LONG_LINE]
+    if len(added) <= _MOST_LINES:  # more of them are a new row
+        short += added
+    found: dict[tuple[str, str], str] = {}
+    for cell in cells(short) if short else ():
+        found[cell.old, cell.new] = _name_of(cell)
+        if cell.old and cell.new:
+            found.setdefault(("", cell.new), f"{_name_of(cell)}: {sides(cell.old, cell.new)}")
+    return found
 
 
 def _name_of(cell: ChangedCell) -> str:
@@ -170,69 +209,117 @@ class _Writer:
         """Return the part for a line that became another."""
         kind = kind_of([edit])
         before, after = one.folded, other.folded
-        if kind is ChangeKind.AVAILABILITY and (said := self._availability(before, after, other)):
-            return _Item(rank=0, text=said)
-        found = _JSON_PATH.fullmatch(before), _JSON_PATH.fullmatch(after)
-        if found[0] and found[1] and found[0][1] == found[1][1]:
-            return _Item(rank=2, text=f"{cut(found[0][1], 60)}: {_sides(found[0][2], found[1][2])}")
+        rank = 0 if kind is ChangeKind.AVAILABILITY else 1 if kind is ChangeKind.PRICE else 2
         label = self._cells.get((one.text, other.text))
-        if label is not None:
-            return _Item(rank=1 if kind is ChangeKind.PRICE else 2, text=f"{label}: {_sides(before, after)}")
-        return self._replaced_words(before, after, other, kind)
+        text = f"{label}: {sides(before, after)}" if label is not None else changed_field(before, after)
+        if text is None:
+            text = changed_value(before, after)
+            rank = 8 if text is not None and are_stamps(before, after) else rank
+        if text is None and kind is ChangeKind.AVAILABILITY:
+            text = self._cells.get(("", other.text)) or self._availability(before, after, other) or None
+        if text is not None:
+            return _Item(rank, text, partial(str, text))
+        return self._replaced(difference(before, after), other, kind)
 
-    def _replaced_words(self, before: str, after: str, line: Line, kind: ChangeKind) -> _Item:
-        prefix, gone, come, suffix = _difference(before, after)
-        few = bool(max(len(gone), len(come)) <= _MANY_WORDS and gone and come)
-        if not few and not prefix and not suffix:
-            return _Item(rank=3, text=f"{'New entry' if self._feed else 'New'}: {cut(after, _LONGEST_ENTRY)}")
-        numbers = bool(_NUMBER.search(" ".join((*gone, *come))))
-        dated = few and numbers and (bool(dates_in(after)) or _is_numbering(prefix, gone, come, suffix))
+    def _replaced(self, found: Difference, line: Line, kind: ChangeKind) -> _Item:
+        prefix, gone, come, suffix = found
+        key = line.at, line.text
+        if not found.is_few:
+            rank = 3 if not prefix and not suffix else 4 if found.is_sentence else 5
+            return _Item(rank, key, partial(self._many_words, found, line, kind))
+        both = " ".join(gone), " ".join(come)
+        numbers = [bool(_NUMBER.search(text)) for text in both]
+        dated = any(numbers) and (found.is_numbering or found.is_dated)
         goes_on = bool(prefix) and bool(_NUMBER.search(prefix[-1]) or masked(f"1 {prefix[-1]}") == "")
-        if not few or goes_on or not numbers:
-            heading = self._label_of_heading(line)
-            lead = f"{cut(heading, _LONGEST_LABEL)}: " if heading else ""
-            rank = 8 if dated else 4 if few else 5
-            return _Item(rank=rank, text=f"{lead}{_in_context(prefix, gone, come, suffix)}")
-        if _CURRENCY.fullmatch(suffix[0].strip(".,;")) if suffix else False:
-            gone, come, suffix = [*gone, suffix[0]], [*come, suffix[0]], suffix[1:]
-        if prefix and _CURRENCY.fullmatch(prefix[-1]):
-            gone, come, prefix = [prefix[-1], *gone], [prefix[-1], *come], prefix[:-1]
-        unit = f" {suffix[0].rstrip('.,;')}" if suffix and _UNIT.fullmatch(suffix[0]) else ""
-        sides = f"{cut(' '.join(gone).strip(_PUNCTUATION), _LONGEST_SIDE)} → "
-        sides += f"{cut(' '.join(come).strip(_PUNCTUATION), _LONGEST_SIDE)}{unit}"
-        money = kind is ChangeKind.PRICE or (names_money(" ".join(come)) and names_money(" ".join(gone)))
-        version = bool(_VERSION.search(" ".join(gone)) and _VERSION.search(" ".join(come)))
-        rank = 8 if dated else 1 if money else 2 if kind is ChangeKind.NUMBER or version else 4
-        return _Item(rank=rank, text=self._labelled(prefix, sides, line, money=money, version=version))
+        wordy = not all(numbers) and not any(map(names_money, both))
+        wordy = wordy or (
+            bool(prefix or suffix)
+            and (not all(numbers) or max(len(_LETTERS.findall(masked(text))) for text in both) >= _AROUND)
+        )
+        if goes_on or wordy or not any(numbers):
+            rank = 8 if dated else 7 if is_trivial(*both) else 4
+            return _Item(rank, key, partial(self._in_context, found, line))
+        number = ChangedNumber.of(found, kind, dated=dated)
+        rank = 7 if names_age(line.folded) else number.rank
+        return _Item(rank, key, partial(self._numbered, number, line))
 
-    def _labelled(self, prefix: list[str], sides: str, line: Line, *, money: bool, version: bool) -> str:
+    def _many_words(self, found: Difference, line: Line, kind: ChangeKind) -> str:
+        """Return the part for many words that were replaced, added to a line or removed from it."""
+        if not found.is_sentence:
+            part = largest_difference(found)
+            if part.is_few:
+                return self._replaced(part, line, kind).words()
+            found = part
+        if not found.prefix and not found.suffix:
+            return f"{'New entry' if self._feed else 'New'}: {cut(' '.join(found.come), _LONGEST_ENTRY)}"
+        if not found.is_sentence:
+            return self._in_context(found, line)
         heading = self._label_of_heading(line)
-        words = " ".join(prefix[-_MANY_WORDS:]).strip(_PUNCTUATION)
-        own = words if len(prefix) <= _MANY_WORDS else ""
-        if own and len(own.split()) == 1:
-            return f"{own} {sides}"
-        if own:
-            return f"{cut(own, _LONGEST_LABEL)}: {sides}"
-        above = self._line_above(line) if not prefix else ""
-        if above or heading:
-            return f"{cut(above or heading, _LONGEST_LABEL)}: {sides}"
-        if words:
-            return f"… {cut(' '.join(prefix[-_FEW_WORDS:]).strip(_PUNCTUATION), _LONGEST_LABEL)}: {sides}"
-        return f"Price {sides}" if money else f"Version {sides}" if version else sides
+        where = f" in {cut(heading, _LONGEST_LABEL)}" if heading else ""
+        within = bool(found.prefix) and not found.prefix[-1].endswith(ENDS_SENTENCE)
+        before = found.prefix[-_AROUND:] if within else []
+        dots = "… " if len(before) < len(found.prefix) and within else ""
+        words = cut(" ".join([*before, *(found.come or found.gone)]), _LONGEST_ENTRY)
+        return f"{'New' if found.come else 'Removed'}{where}: {dots}{words}"
 
-    def _line_above(self, line: Line) -> str:
-        """Return the line above one that has no label of its own, if it is short enough to be that."""
+    def _in_context(self, found: Difference, line: Line) -> str:
+        """Return the words that differ with some that stand around them, after the heading or label above."""
+        whole = not found.prefix and not found.suffix and max(len(found.gone), len(found.come)) <= _AROUND
+        label = self._label_of(line) if whole else self._label_of_heading(line)
+        lead = f"{cut(label, _LONGEST_LABEL)}: " if label else ""
+        return f"{lead}{in_words(found, LONGEST - _ROOM_FOR_REST - len(lead))}"
+
+    def _numbered(self, number: ChangedNumber, line: Line) -> str:
+        text = self._labelled(number.prefix, number.bare, number.tail, line)
+        return number.named() if text is None else text
+
+    def _labelled(self, prefix: list[str], bare: Sequence[str], tail: str, line: Line) -> str | None:
+        """Return a number and what it became, with what it is the number of; None if nothing says that."""
+        both = f"{cut(bare[0], LONGEST_SIDE)} → {cut(bare[1], LONGEST_SIDE)}{tail}"
+        words = " ".join(prefix).strip(PUNCTUATION)
+        if words and len(prefix) <= _LONGEST_PREFIX and len(words) <= _LONGEST_LABEL:
+            colon = ":" if len(prefix) > 1 and prefix[-1].endswith(":") else ""
+            return f"{words}{colon} {both}"
+        last = " ".join(prefix[-_AROUND:]).strip(PUNCTUATION)
+        label = self._label_of_heading(line) if prefix else self._label_of(line)
+        if label:
+            last = "" if tail or not prefix else f"… {' '.join(prefix[-2:]).strip(PUNCTUATION)} "
+            return f"{cut(label, _LONGEST_LABEL)}: {last}{both}"
+        return f"… {cut(last, _LONGEST_LABEL)} {both}" if last else None
+
+    def _label_of(self, line: Line) -> str:
+        """Return what names a line that has few words of its own: the line above, the heading, or both."""
+        heading = self._label_of_heading(line)
         lines = self._new.blocks().lines
         above = lines[line.at - 1] if 0 < line.at < len(lines) else ""
-        folded = above.casefold().strip(_PUNCTUATION)
+        folded = above.casefold().strip(PUNCTUATION)
+        is_number = len(_LETTERS.findall(line.masked)) <= 1
+        named = self._new.headings.names_value(above) or (is_number and lines.count(above) == 1)
         is_label = 0 < len(folded.split()) <= _FEW_WORDS and not _NUMBER.search(folded) and folded not in self._title
-        return above.strip(_PUNCTUATION) if is_label else ""
+        if not is_label or not named or above.endswith(ENDS_SENTENCE):
+            return heading
+        above = above.strip(PUNCTUATION)
+        both = f"{heading}, {above}"
+        return both if heading and heading != above and len(both) <= _LONGEST_LABEL else above
 
     def _label_of_heading(self, line: Line) -> str:
-        """Return the heading above a line, unless the title of the page says the same."""
-        heading = self._new.headings.above(line.at)
+        """Return the heading above a line, unless it is one itself, or the title of the page says the same.
+
+        In a feed, it is the title of the entry.
+        """
+        if self._feed:
+            return self._title_of_entry(line)
+        if self._new.headings.includes(line.at):
+            return ""
+        heading = _IN_BRACKETS.sub("", self._new.headings.above(line.at)).rstrip(PUNCTUATION)
         folded = heading.casefold()
         return "" if not folded or folded in self._title or self._title in folded else heading
+
+    def _title_of_entry(self, line: Line) -> str:
+        """Return the title of a feed's entry: the line above its link."""
+        lines = self._new.blocks().lines
+        near = range(line.at, max(0, line.at - _MOST_LINES), -1)
+        return next((lines[at - 1] for at in near if at < len(lines) and "://" in lines[at]), "")
 
     def _availability(self, before: str, after: str, line: Line) -> str:
         gone, come = _NOT_THERE.search(before), _NOT_THERE.search(after)
@@ -250,105 +337,114 @@ class _Writer:
         found: list[_Item] = []
         for entry in self._entries(lines, self._new):
             text = " ".join(line.folded for line in entry)
-            if any(names_stock(line.folded) and len(line.folded) < _LONG_LINE for line in entry):
-                gone = _NOT_THERE.search(text)
+            stock = any(names_stock(line.folded) and len(line.folded) < _LONG_LINE for line in entry)
+            said = self._cells.get(("", entry[0].text))
+            gone = _NOT_THERE.search(text) if stock and said is None else None
+            if gone:
                 heading = self._label_of_heading(entry[0])
                 of = f": {cut(heading, _LONGEST_ENTRY - 20)}" if heading else ""
-                said = f"{gone[0][0].upper()}{gone[0][1:].lower()}{of}" if gone else f"{verb}: {_entry(entry)}"
-                found.append(_Item(rank=0, text=said))
+                said = f"{gone[0][0].upper()}{gone[0][1:].lower()}{of}"
+            if said is not None:
+                found.append(_Item(0 if stock else 2, said, partial(str, said)))
                 continue
             short = len(text.split()) < _FEW_WORDS - 1 and not self._feed
-            heading = self._label_of_heading(entry[0]) if short else ""
-            where = f" in {cut(heading, _LONGEST_LABEL)}" if heading else ""
             dated = names_revision(text) and bool(dates_in(text))
-            rank = 8 if dated else 6 if short else 3
-            found.append(_Item(rank=rank, text=f"{verb}{where}: {_entry(entry)}"))
+            rank = 8 if dated else 0 if stock else 6 if short else 3 if self._is_telling(entry) else 4
+            found.append(_Item(rank, text, partial(self._entry, verb, entry, self._new, short=short)))
         return found
 
     def removed(self, lines: Sequence[Line]) -> list[_Item]:
         """Return the parts for lines that were removed."""
         found: list[_Item] = []
         for entry in self._entries(lines, self._old):
-            short = len(" ".join(line.folded for line in entry).split()) < _FEW_WORDS - 1
-            found.append(_Item(rank=7 if short else 5, text=f"Removed: {_entry(entry)}"))
+            text = " ".join(line.folded for line in entry)
+            short = len(text.split()) < _FEW_WORDS - 1
+            rank = 5 if not short or self._begins(entry[0], self._old) else 7
+            found.append(_Item(rank, f"Removed: {text}", partial(self._entry, "Removed", entry, self._old)))
         return found
+
+    def _entry(self, verb: str, entry: Sequence[Line], read: JudgedDocument, *, short: bool = False) -> str:
+        heading = self._label_of_heading(entry[0]) if short else ""
+        where = f" in {cut(heading, _LONGEST_LABEL)}" if heading else ""
+        return f"{verb}{where}: {_entry(entry, feed=self._feed, titled=self._begins(entry[0], read))}"
+
+    def _is_telling(self, entry: Sequence[Line]) -> bool:
+        """Return whether an entry has a title or a sentence, and is not only a few words, numbers and dates."""
+        return self._feed or self._begins(entry[0], self._new) or any(
+            len(line.masked.split()) >= _FEW_WORDS for line in entry
+        )  # fmt: skip
+
+    def _begins(self, line: Line, read: JudgedDocument) -> bool:
+        """Return whether a line is a heading or a link, which begins an entry."""
+        blocks = read.blocks.known
+        is_link = blocks is not None and line.at < len(blocks) and blocks[line.at].linked
+        # to find all headings of the old document takes long
+        return is_link or (read.headings.includes(line.at) if read is self._new else read.headings.has(line.text))
 
     def _entries(self, lines: Sequence[Line], read: JudgedDocument) -> list[list[Line]]:
-        """Return the lines in entries: a heading or a link begins one, and a few short lines below belong to it."""
-        blocks = read.blocks.known
+        """Return the lines in entries: a heading or a link begins one, and what stands below belongs to it.
+
+        Below a heading, that is all up to the next one; below other lines, a few short lines and one sentence.
+        """
         found: list[list[Line]] = []
+        under_heading = False
         for line in sorted(lines, key=lambda line: line.at):
-            known = blocks is not None and line.at < len(blocks)
-            is_link = blocks is not None and known and blocks[line.at].linked
-            begins = is_link or (read is self._new and read.headings.includes(line.at))
-            last = found[-1] if found else None
-            follows = last is not None and line.at == last[-1].at + 1
-            short = len(line.folded.split()) <= _FEW_WORDS
-            if last is None or not follows or begins or not (short or self._feed) or self._is_full(last):
-                if follows and self._feed and last is not None and not self._is_full(last):
-                    last.append(line)
-                    continue
-                found.append([line])
+            last = found[-1] if found and line.at == found[-1][-1].at + 1 else None
+            begins = self._begins(line, read)
+            if last is not None and self._feed:
+                joins = len(last) <= _MOST_LINES
             else:
+                joins = last is not None and not begins and (under_heading or _continues(last, line))
+            if last is not None and joins:
                 last.append(line)
+            else:
+                found.append([line])
+                under_heading = begins and read.headings.has(line.text)
         return found
 
-    def _is_full(self, entry: Sequence[Line]) -> bool:
-        return len(entry) >= (_MOST_LINES if not self._feed else _MOST_LINES + 1)
+
+def _continues(entry: Sequence[Line], line: Line) -> bool:
+    """Return whether a line belongs to the entry above it, as a place to a job, or a sentence to its author."""
+    first = entry[0].folded
+    if first.startswith(("$", "/")):
+        return object_of(first) != "" and object_of(first) == object_of(line.folded)
+    if len(entry) >= _MOST_LINES:
+        return False
+    if all(len(one.folded.split()) <= _FEW_WORDS for one in entry):
+        return True
+    if not _LETTERS.search(line.masked):
+        return True  # a date or a number below a sentence
+    # a title that is long because of its numbers and dates
+    is_sentence = len(line.masked.split()) > _FEW_WORDS
+    return is_sentence and all(len(one.masked.split()) <= _FEW_WORDS for one in entry)
 
 
-def _entry(entry: Sequence[Line]) -> str:
-    """Return an entry as it stands in a headline: its first line, and the next one if both are short."""
-    lines = [line.folded.strip(_PUNCTUATION) for line in entry if not is_note(line.folded)] or [entry[0].folded]
-    first = lines[0]
-    if len(lines) > 1 and len(first) + len(lines[1]) + 2 <= _LONGEST_SIDE + 10 and "://" not in lines[1]:
-        first = f"{first}, {lines[1]}"
+def _entry(entry: Sequence[Line], *, feed: bool = False, titled: bool = False) -> str:
+    """Return an entry as it stands in a headline: its first line, and the next one that says more.
+
+    An entry that has no title does not begin with a number.
+    """
+    texts = [value_of(line.folded).strip(PUNCTUATION) for line in entry if not is_note(line.folded)]
+    lines = [text for text in texts if text] or [entry[0].folded]
+    if not titled and not feed:
+        while len(lines) > 1 and (_COUNT.fullmatch(lines[0]) or not masked(lines[0])):
+            lines.pop(0)
+    first, others = lines[0], [text for text in lines[1:] if "://" not in text and not names_age(text)]
+    if first.startswith("$"):
+        others = []  # the next values of JSON have paths of their own
+    sentences = [text for text in others if len(text.split()) > _FEW_WORDS and masked(text)]
+    if len(masked(first).split()) <= _FEW_WORDS and sentences:
+        others = sentences
+    elif feed:
+        others = []
+    if others:
+        joint = " " if first.endswith(ENDS_SENTENCE) else ": " if others[0] in sentences else ", "
+        if joint != ", " or len(first) + len(others[0]) + 2 <= LONGEST_SIDE + 10:
+            first = f"{first}{joint}{others[0]}"
     return cut(first, _LONGEST_ENTRY)
-
-
-def _is_numbering(prefix: Sequence[str], gone: Sequence[str], come: Sequence[str], suffix: Sequence[str]) -> bool:
-    """Return whether only the number of a section changed, as by sections that were added above it."""
-    return (
-        not prefix and bool(suffix) and all(len(words) == 1 and _SECTION.fullmatch(words[0]) for words in (gone, come))
-    )
-
-
-def _difference(before: str, after: str) -> tuple[list[str], list[str], list[str], list[str]]:
-    """Return the words that two lines begin with, those that only one of them has, and those that both end with."""
-    one, other = before.split(), after.split()
-    start = 0
-    while start < min(len(one), len(other)) and one[start] == other[start]:
-        start += 1
-    end = 0
-    while end < min(len(one), len(other)) - start and one[-1 - end] == other[-1 - end]:
-        end += 1
-    return one[:start], one[start : len(one) - end], other[start : len(other) - end], one[len(one) - end :]
-
-
-def _sides(before: str, after: str) -> str:
-    return f"{cut(before.strip(), _LONGEST_SIDE)} → {cut(after.strip(), _LONGEST_SIDE)}"
-
-
-def _in_context(prefix: Sequence[str], gone: Sequence[str], come: Sequence[str], suffix: Sequence[str]) -> str:
-    """Return the words that differ with some that stand around them: '… due within ten days → … due within a week'."""
-    if max(map(len, (*gone, *come)), default=0) > _LONGEST_SIDE:
-        # a script without spaces: what differs is somewhere within the word
-        return " → ".join(excerpts(" ".join(gone), " ".join(come), _LONGEST_SIDE))
-    lead, tail = prefix[-_AROUND:], suffix[:_AROUND]
-    dots = "… " if len(prefix) > _AROUND else ""
-    return " → ".join(f"{dots}{cut(' '.join([*lead, *words, *tail]), _LONGEST_SIDE)}" for words in (gone, come))
 
 
 def _counted(first: str, more: int) -> str:
     if not more:
         return cut(first, LONGEST)
     return f"{cut(first, LONGEST - _ROOM_FOR_REST)} (and {more:,} more)"
-
-
-def cut(text: str, most: int = LONGEST) -> str:
-    """Return a text on one line, cut at a word to at most so many characters."""
-    text = " ".join(text[: 4 * most].split())
-    if len(text) <= most:
-        return text
-    cut = text[: most - 1]
-    return (cut.rsplit(" ", 1)[0] if " " in cut[most // 2 :] else cut).rstrip(_PUNCTUATION) + "…"

@@ -6,7 +6,7 @@ import pytest
 
 from driftline.detection.examine import Side, weigh
 from driftline.detection.extract.document import Extraction
-from driftline.detection.headline import LONGEST
+from driftline.detection.wording import LONGEST
 
 FILLER = "<p>" + "A paragraph that says the same at every check, so that the page is not a small one. " * 6 + "</p>"
 HTML = "text/html; charset=utf-8"
@@ -51,7 +51,8 @@ def headline(old: str, new: str, *, content_type: str = HTML, title: str = "Page
         (PLANS.format(20), PLANS.format(24), "Pro / month: 20 → 24"),
         ("<dl><dt>Seats<dd>14</dl>", "<dl><dt>Seats<dd>2</dl>", "Seats: 14 → 2"),
         ("<main><p>Latency</p><p>54 ms</p></main>", "<main><p>Latency</p><p>109 ms</p></main>", "Latency: 54 → 109 ms"),
-        ("<p>Departs 14:05 from platform 3</p>", "<p>Departs 14:55 from platform 3</p>", "Departs 14:05 → 14:55"),
+        ("<p>Departs 14:05 from platform 3</p>", "<p>Departs 14:55 from platform 3</p>",
+         "Departs 14:05 → 14:55 from platform 3"),
         ("<h1>Council repairs it</h1>", "<h1>Trains leave later</h1>", "Council repairs it → Trains leave later"),
         ("<p>We do not share data.</p>", "<p>We share data.</p>", "We do not share data. → We share data."),
         ("<ol><li>Ann Archer<li>Bert Bell<li>Carl Cole</ol>", "<ol><li>Carl Cole<li>Ann Archer<li>Bert Bell</ol>",
@@ -60,6 +61,109 @@ def headline(old: str, new: str, *, content_type: str = HTML, title: str = "Page
 )  # fmt: skip
 def test_a_headline_says_what_changed(old: str, new: str, expected: str) -> None:
     assert headline(old, new) == expected
+
+
+HOURS = "<table><tr><th>Monday<td>{}<tr><th>Tuesday<td>10:00 to 19:00<tr><th>Sunday<td>Closed</table>"
+RANKS = "<table><tr><th>Rank<th>Club<th>Points<tr><td>1<td>Old Rooks<td>{}<tr><td>2<td>Castle Club<td>9</table>"
+SHOW = "<h3>Nora Berg Trio</h3><p>Cellar</p><p>{}</p>"
+TERMS = "<h2>3. Your data</h2><p>We store your files in the European Union{}. We do not read them at any time.</p>"
+TALL = "<h2>Description</h2><p>A lamp of glass that stands on any table, with a height of {} cm and a switch.</p>"
+ROOM = "<h2>Meeting of the council</h2><p>On Monday in the evening in the old town hall, room {}</p>"
+ISSUE = "<h1>Crash</h1><p>{} mira opened this issue about empty files {} weeks ago with {} notes</p>"
+ASKED = "<h3>Is there a discount?</h3><p>Yes, half the price for schools.</p>"
+ROW = "<table><tr><th>Option<th>Default<th>Meaning{}<tr><td>cache<td>on<td>Whether answers are kept</table>"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        # numbers are shown with what they count
+        ("<p>Leave it at any of our 120 stations.</p>", "<p>Leave it at any of our 145 stations.</p>",
+         "Leave it at any of our 120 → 145 stations"),
+        ("<main><h2>Ingredients</h2><p>250 g red lentils</p>", "<main><h2>Ingredients</h2><p>300 g red lentils</p>",
+         "Ingredients: 250 → 300 g red lentils"),
+        ("<p>Gusts of up to 75 km/h from the far west</p>", "<p>Gusts of up to 130 km/h from the far west</p>",
+         "Gusts of up to 75 → 130 km/h"),
+        ("<p>Single ticket €2.80, day ticket €7.50</p>", "<p>Single ticket €3.00, day ticket €7.50</p>",
+         "Single ticket €2.80 → €3.00"),
+        (TALL.format(42), TALL.format(45), "Description: 42 → 45 cm"),
+        ("<p>Edited on 2 January 2026, and read by 120 of our members.</p>",
+         "<p>Edited on 2 January 2026, and read by 145 of our members.</p>", "… and read by 120 → 145 of our members"),
+        (ROOM.format(2), ROOM.format(5), "Meeting of the council: … hall, room 2 → 5"),
+        ("<main><p>Register until 9 January.</p>", "<main><p>Register until 16 January.</p>",
+         "Register until 9 January → 16 January"),
+        ("<p>€4.99</p>", "<p>Free</p>", "Price €4.99 → Free"),
+        # a line above that is no label
+        (SHOW.format("€12"), SHOW.format("€14"), "Nora Berg Trio, Cellar: €12 → €14"),
+        ("<p>Reserve reached</p><p>Current bid: €610</p>", "<p>Reserve reached</p><p>Sold for €640</p>",
+         "Current bid: €610 → Sold for €640"),
+        ("<dl><dt>Assignee<dd>nobody</dl>".replace("<dd>", "</dt><dd>"),
+         "<dl><dt>Assignee<dd>jon</dl>".replace("<dd>", "</dt><dd>"), "Assignee: nobody → jon"),
+        # a heading that changed is not under the heading above it
+        ("<h3>Bank lowers rate</h3><h3>Drivers announce a strike</h3>",
+         "<h3>Bank lowers rate</h3><h3>Drivers end their strike</h3>",
+         "Drivers announce a strike → Drivers end their strike"),
+        ("<h2>Repairs[edit]</h2><p>Repairs are planned soon.</p>", "<h2>Repairs[edit]</h2><p>Repairs are done.</p>",
+         "Repairs: Repairs are planned soon. → Repairs are done."),
+        # what differs is not cut off, and a whole sentence is shown alone
+        (TERMS.format(""), TERMS.format(" and the United States"),
+         "3. Your data: … in the European Union. → … in the European Union and the United States."),
+        (TERMS.format(""), TERMS.format("").replace("</p>", " Our partners may analyse all of them.</p>"),
+         "New in 3. Your data: Our partners may analyse all of them."),
+        (ISSUE.format("Open", 2, 7), ISSUE.format("Closed", 3, 9),
+         "Crash: Open mira opened this → Closed mira opened this"),
+        # cells of tables, also if their old text is still elsewhere
+        (HOURS.format("10:00 to 19:00"), HOURS.format("Closed"), "Monday: 10:00 to 19:00 → Closed"),
+        (RANKS.format(11), RANKS.format(13), "Old Rooks / Points: 11 → 13"),
+        (ROW.format(""), ROW.format("<tr><td>proxy<td>none<td>The proxy for all of the requests"),
+         "New: proxy: The proxy for all of the requests"),
+        # an added heading with its text is one entry
+        ("", ASKED, "New: Is there a discount? Yes, half the price for schools."),
+        ("", "<h2>Accidents</h2><p>In 1999 a ship hit the middle pillar.</p>",
+         "New: Accidents: In 1999 a ship hit the middle pillar."),
+        ("<h3>Water must be boiled</h3><p>In the whole town until Friday.</p><p>x</p>", "<p>x</p>",
+         "Removed: Water must be boiled: In the whole town until Friday."),
+        ("", "<p>0 likes</p><p>leaf</p><p>Do not buy it, it leaks after a year.</p>",
+         "New: leaf: Do not buy it, it leaks after a year."),
+        ("", "<p>021: FIX: April 1, 2025 All architectures</p><p>A bug in the kernel can stop the machine.</p>",
+         "New: 021: FIX: April 1, 2025 All architectures: A bug in the kernel can stop the machine."),
+        ("<p>We are looking for a nurse</p>", "<p>We are looking for a nurse by day and night in the new clinic</p>",
+         "New: … for a nurse by day and night in the new clinic"),
+        ("<p>Rupture</p>", "<p>Rupture de stock</p>", "Rupture → Rupture de stock"),
+        ("<p>En stock</p>", "<p>Rupture de stock</p>", "Rupture de stock"),
+    ],
+)  # fmt: skip
+def test_a_headline_says_what_it_is_about(old: str, new: str, expected: str) -> None:
+    assert headline(old, new) == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("<main><p>Seats: 14</p><p>The office is open.</p>", "<main><p>Seats: 16</p><p>The office is closed.</p>",
+         "The office is open. → The office is closed. (and 1 more)"),
+        ("<p>All Terms apply to it.</p><p>We may call you.</p>", "<p>All terms apply to it.</p><p>We may not call.</p>",
+         "We may call you. → We may not call. (and 1 more)"),
+        ("<main><p>96 downloads a day</p><p>x</p><p>It was withdrawn last year</p>",
+         "<main><p>99 downloads a day</p><p>x</p>",
+         "Removed: It was withdrawn last year (and 1 more)"),
+        ("<main><p>Unreleased</p><p>x</p><p>96 files</p>", "<main><p>4.3.0, 2 February 2026</p><p>x</p><p>99 files</p>",
+         "Unreleased → 4.3.0, 2 February 2026 (and 1 more)"),
+        ("<p>It opens in autumn.</p><p>Valid from 1 May 2026 on</p>",
+         "<p>It opens on 3 September 2026.</p><p>Valid from 8 May 2026 on</p>",
+         "It opens in autumn. → It opens on 3 September 2026. (and 1 more)"),
+    ],
+)  # fmt: skip
+def test_words_come_before_counts_dates_and_capital_letters(old: str, new: str, expected: str) -> None:
+    assert headline(old, new) == expected
+
+
+def test_of_lines_in_another_order_one_with_words_is_named() -> None:
+    table = "<table><tr><th>Rank<th>Club{}{}</table>"
+    one, other = "<tr><td>1<td>Old Rooks", "<tr><td>2<td>Castle Club"
+    assert headline(table.format(one, other), table.format(other, one)) == "In another order: Old Rooks"
+    digits = "<ol><li>11<li>12<li>13</ol>", "<ol><li>13<li>11<li>12</ol>"
+    assert headline(*digits) == "The same words stand in another order"
 
 
 def test_what_the_title_says_already_is_no_label() -> None:
@@ -73,6 +177,38 @@ def test_documents_of_other_kinds_have_headlines_in_their_own_terms() -> None:
     )
     assert headline(FEED.format(""), FEED.format(ENTRY), content_type="application/rss+xml") == (
         "New entry: Second post about things"
+    )
+
+
+def test_the_values_of_data_are_named_by_what_they_belong_to() -> None:
+    rows = "stop,line,state\nHarbour,14,{}\nCastle,7,on time"
+    assert headline(rows.format("on time"), rows.format("cancelled"), content_type="text/csv") == (
+        "Harbour, 14: state on time → cancelled"
+    )
+    entry = "<item><title>Bridge closed</title><link>http://a.example/2</link><description>{}</description></item>"
+    before, after = (FEED.format(entry.format(text)) for text in ("Until the end of May.", "Until the end of June."))
+    assert headline(before, after, content_type="application/rss+xml") == (
+        "Bridge closed: Until the end of May. → Until the end of June."
+    )
+    site = (
+        "<urlset><url><loc>https://a.example/</loc></url><url><loc>https://a.example/terms</loc><lastmod>{}</lastmod></url>"
+        "{}</urlset>"
+    )
+    new = "<url><loc>https://a.example/jobs</loc></url>"
+    assert headline(site.format("2025-06-01", ""), site.format("2026-01-06", ""), content_type="text/xml") == (
+        "https://a.example/terms / lastmod: 2025-06-01 → 2026-01-06"
+    )
+    assert headline(site.format("2025", ""), site.format("2025", new), content_type="text/xml") == (
+        "New: https://a.example/jobs"
+    )
+    plans = '{{"made": "{}", "state": "{}", "plans": [{{"name": "Pro", "price": 1}}{}]}}'
+    old = plans.format("2026-01-05T10:00:00Z", "ok", "")
+    team = ', {"name": "Team", "price": 9}'
+    assert headline(old, plans.format("2026-02-07T10:20:00Z", "down", ""), content_type="application/json").startswith(
+        "$.state: ok → down"
+    )
+    assert headline(old, plans.format("2026-01-05T10:00:00Z", "ok", team), content_type="application/json").startswith(
+        "New: $.plans[name=Team]"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from itertools import count
@@ -21,6 +22,7 @@ _MOST_TABLES, _MOST_ROWS, _MOST_COLUMNS = 200, 5_000, 200  # beyond that, cells 
 _MOST_CELLS = 200_000  # of a document; a cell counts for every column and row that it spans
 _MOST_LINES = 4  # of a cell
 _LONGEST_NAME = 60  # characters
+_RANK = re.compile(r"\d{1,3}\.?")
 
 
 class ChangedCell(NamedTuple):
@@ -204,8 +206,12 @@ def _heads(node: LexborNode, grid: Sequence[Sequence[str]], heads: Sequence[Sequ
 
 
 def _label(cells: Sequence[str], heads: Sequence[bool]) -> str:
+    """Return the name of a row: its own heading, or its first cell, unless that is the row's rank in the table."""
     own = [text for text, is_head in zip(cells, heads, strict=True) if is_head and text]
-    return own[0] if own else next(iter(cells), "")
+    if own:
+        return own[0]
+    first = next(iter(cells), "")
+    return cells[1] if len(cells) > 1 and _RANK.fullmatch(first) and any(map(str.isalpha, cells[1])) else first
 
 
 def _unique(names: Iterator[str], noun: str = "column") -> list[str]:

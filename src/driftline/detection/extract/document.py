@@ -3,17 +3,21 @@
 Letters are compared first: two documents with equal letters have the same text, however their white space, entities
 and tags are written, and letters cost far less than well-formed lines, which only a new version needs. The work is done
 by the parser's own loops: to visit the nodes in Python would cost more than everything else in a check.
+
+Markup that is nested too deep for any parser is refused: at each tag a parser goes through all open tags, so that deep
+nesting takes quadratic time. A quick count of the tags refuses it in milliseconds. End tags without start tags can
+mislead the count; then the deadline of the worker applies.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.extract.annotations import BUTTONS, MEDIA_UNSEEN, metadata_lines, set_notes, structure_line
 from driftline.detection.extract.charset import decode_text, is_utf_8
-from driftline.detection.extract.depth import refuse_deep
 from driftline.detection.extract.filters import nothing_left, sieve_of, time_limit
 from driftline.detection.extract.formats import sniff
 from driftline.detection.extract.formats.base import FormattedText
@@ -29,6 +33,7 @@ from driftline.detection.extract.regions import (
 )
 from driftline.detection.extract.selectors import main_content, refine
 from driftline.detection.extract.visibility import drop_hidden, mark_opened, shows_templates, with_templates_shown
+from driftline.errors import FailureKind, UnreadableBody
 from driftline.model.page import Also
 
 if TYPE_CHECKING:
@@ -43,6 +48,16 @@ _INLINE = ", ".join(INLINE)
 _SIDE_BY_SIDE = "a + a"
 _WHITE_SPACE = b"\t\n\r\f\v\x00"  # without the space: 'log in' is not 'login'
 _NO_BREAK_SPACE = "\u00a0"
+_DEEPEST = 10_000  # levels: browsers stop at some hundred, and parsing so many takes a quarter of a second
+_SHORTEST = len(b"<b>")
+_STRIDE = 61  # bytes: a prime, so that no repeated tag has the same period
+_BLOCKS = 64
+# tags that need no end tag
+_UNNESTED = (
+    "p|li|td|th|tr|dt|dd|option|optgroup|thead|tbody|tfoot|colgroup|rp|rt"
+    "|area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr"
+)
+_TAG = re.compile(rf"<(/?)(?!(?:{_UNNESTED})[\s/>])[a-z](?:[^<>]*[^<>/])?(/?)>".encode(), re.IGNORECASE)
 
 
 class Extraction:
@@ -190,3 +205,40 @@ def _parse(markup: str | bytes, also: frozenset[str] = frozenset()) -> LexborHTM
         set_notes(tree, also)
         tree.strip_tags(MEDIA_UNSEEN)
     return tree
+
+
+def refuse_deep(markup: str | bytes) -> None:
+    """Raise UnreadableBody if the tags of the markup are nested far deeper than in any real page.
+
+    The cheapest test comes first, and is enough for nearly all pages.
+    """
+    if len(markup) < _SHORTEST * _DEEPEST:
+        return
+    body = markup if isinstance(markup, bytes) else markup.encode("utf-8", "replace")
+    if body[::_STRIDE].count(b"<") * _STRIDE >= _DEEPEST and _may_be_deep(body) and _is_deep(body):
+        raise UnreadableBody(FailureKind.HOSTILE, f"The page is nested more than {_DEEPEST:,} tags deep.")
+
+
+def _may_be_deep(body: bytes) -> bool:
+    """Return whether too many more tags start than end at some point, counting those that need no end tag."""
+    size = len(body) // _BLOCKS + 1
+    depth = 0
+    for start in range(0, len(body), size):
+        depth = max(0, depth + body.count(b"<", start, start + size) - 2 * body.count(b"</", start, start + size))
+        if depth > _DEEPEST:
+            return True
+    return False
+
+
+def _is_deep(body: bytes) -> bool:
+    """Return whether too many tags are open at once."""
+    depth = 0
+    for tag in _TAG.finditer(body):
+        end, whole = tag.groups()
+        if end:
+            depth = max(0, depth - 1)
+        elif not whole:
+            depth += 1
+            if depth > _DEEPEST:
+                return True
+    return False

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.extract.annotations import BUTTONS
-from driftline.detection.extract.depth import above
 from driftline.detection.extract.filters import CSS, XPATH, failed_selection, nothing_selected, refuse_others
 from driftline.detection.extract.formats.base import fit_for_xml
-from driftline.detection.extract.visibility import FOUND, is_hidden
+from driftline.detection.extract.visibility import FOUND, above, is_hidden
 from driftline.model.change import Region
 
 if TYPE_CHECKING:

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 
 from selectolax.lexbor import LexborHTMLParser
 
-from driftline.detection.extract.depth import above
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -148,3 +146,11 @@ def _opened(tree: LexborHTMLParser) -> set[str]:
     for node in tree.css(_OPENERS):
         found.update((node.attributes["aria-controls"] or "").split())
     return found
+
+
+def above(node: LexborNode) -> Iterator[int]:
+    """Yield the memory ids of the elements around a node, the innermost first."""
+    parent = node.parent
+    while parent is not None:
+        yield parent.mem_id
+        parent = parent.parent

@@ -145,6 +145,16 @@ class Headings:
         found = bisect_left(places, at)
         return found < len(places) and places[found] == at
 
+    def has(self, text: str) -> bool:
+        """Return whether a heading ends with this text, which is quicker to see than which lines are headings."""
+        name = text.encode()
+        return name + b"</h" in self._body or name + b"</a></h" in self._body
+
+    def names_value(self, text: str) -> bool:
+        """Return whether this is what names a value: the term of a list of definitions, or the head of a row."""
+        name = text.encode()
+        return bool(text) and any(name + end in self._body for end in (b"</dt>", b"</th>", b"</label>"))
+
     @property
     def first(self) -> str:
         """The first heading; empty if there is none."""

@@ -319,7 +319,8 @@ def first_moved(old: str, new: str) -> str:
     """Return the first line that has another place among the others in the new text; empty if there is none."""
     after = new.split("\n")
     moved = _out_of_order(old.split("\n"), after)
-    return next((line for line in after if line in moved), "")
+    lines = [line for line in after if line in moved]
+    return next((line for line in lines if any(map(str.isalpha, line))), lines[0] if lines else "")
 
 
 def _out_of_order(before: Sequence[str], after: Sequence[str]) -> set[str]:

@@ -53,7 +53,11 @@ _BETWEEN_TOKENS = ".,:/()|-"
 _TOKEN = re.compile(r"[^\s.,:/()|-]+")
 _DIGIT = re.compile(r"\d")
 _LEADING = re.compile(r"\d{1,4}(?!\d)")
-_TIME = re.compile(r"\b(\d{1,2})(?::(\d{2}))? ?([ap])m\b|\b(\d{1,2}):(\d{2})(?:(:\d{2})(?:\.\d+)?)?\b", re.IGNORECASE)
+_TIME = re.compile(
+    r"\b(\d{1,2})(?::(\d{2}))? ?([ap])m\b"
+    r"|(?:\b|(?<=\dT))(\d{1,2}):(\d{2})(?:(:\d{2})(?:\.\d+)?)?(?:\b|(?=Z))",  # as in 2026-01-31T09:30:00Z too
+    re.IGNORECASE,
+)
 _MADE = re.compile(
     r"\b(?:built|generated|rendered|cached|time|clock|erzeugt|erstellt|uhrzeit|généré|heure|hora)\b", re.IGNORECASE
 )
@@ -206,6 +210,11 @@ def differ_in_audience(old: str, new: str) -> bool:
     if len(longer) > _LONGEST_COUNT or not _DIGIT.search(longer) or not counts_audience(longer):
         return False
     return _AUDIENCE.sub(" ", old).split() == _AUDIENCE.sub(" ", new).split()
+
+
+def names_age(text: str) -> bool:
+    """Return whether the text says how long ago something was."""
+    return any(map(text.__contains__, _SIGNS_OF_AGES)) and _AGES.search(text[:_HEAD]) is not None
 
 
 def names_contact(text: str) -> bool:

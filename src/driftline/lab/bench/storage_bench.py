@@ -2,6 +2,8 @@
 
 A folder holds `chains.jsonl` with the files of `chains/`: many versions of each page in order of time. They go through
 the steps of a check into a store of their own, and the whole file of that store is counted.
+
+`Replay` does the same page by page, for measurements of what a check reports.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import json
 import statistics
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from email.utils import formatdate
 from pathlib import Path
@@ -23,7 +25,8 @@ from driftline.detection.extract.document import Extraction
 from driftline.detection.jobs import Finding, Job
 from driftline.lab.bench.local_watch_lists import LabError
 from driftline.model.change import ChangeKind, ChangeSummary, Importance
-from driftline.model.outcome import Document, Failed, Proof, version_made_by
+from driftline.model.outcome import Changed, Document, Failed, Proof, Unchanged, version_made_by
+from driftline.pipeline.consumer import Steps
 from driftline.store.blobs import digest, pack, pack_next, unpack
 from driftline.store.compaction import compact
 from driftline.store.engine import Store
@@ -32,19 +35,20 @@ from driftline.store.ledger import Ledger
 from driftline.store.pages import Catalog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from driftline.detection.compare import Examiner
-    from driftline.model.outcome import Link
+    from driftline.model.outcome import Link, Outcome
 
 _MB = 1_000_000
 _LIMIT = 100 * _MB
 _READS = 3  # of each version, of which the fastest counts: what else the machine does is not ours
 # such collections hold no headers, and a version is kept with those that came: these stand in for them
 _HEADERS = (
-    "HTTP/1.1 200 OK\r\nDate: {date}\r\nContent-Type: text/html; charset=utf-8\r\nServer: nginx\r\n"
+    "HTTP/1.1 200 OK\r\nDate: {date}\r\nContent-Type: {type}; charset=utf-8\r\nServer: nginx\r\n"
     "Vary: Accept-Encoding\r\nCache-Control: private, max-age=0\r\n\r\n"
 )
+HTML = "text/html"
 
 
 class PageReplay(NamedTuple):
@@ -82,11 +86,61 @@ class EveryBody:
 
 
 class WhatShows:
-    """Keeps versions as a check does: where what can be seen differs."""
+    """Keeps versions as a check does: where what can be seen differs. `seconds` is how long the last jobs took."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
 
     def examine(self, jobs: Sequence[Job]) -> list[Finding]:
         """Return the findings of these jobs, in order."""
-        return [examine(job) for job in jobs]
+        started = time.perf_counter()
+        found = [examine(job) for job in jobs]
+        self.seconds = time.perf_counter() - started
+        return found
+
+
+class Replay:
+    """A watch list in a store of its own, whose pages are handed over with the times of their checks, not fetched.
+
+    All else is as in `run`: error pages fail, a change is confirmed by a second fetch where there is one, and what is
+    learned of a page and of its host is stored. `ms` is how long the body of the last check took to examine, 0 if its
+    bytes were those of the check before.
+    """
+
+    def __init__(self, store: Store, urls: Iterable[str]) -> None:
+        self._catalog, self._ledger = Catalog(store), Ledger(store)
+        self._examiner = WhatShows()
+        self._steps = Steps(Repository(store), self._examiner, _LIMIT, twice=True)
+        self._catalog.add(urls)
+        self._ids = {page.url: page.id for page in self._catalog.all()}
+        self._run = self._ledger.begin_without_end()
+        self.ms = 0.0
+
+    def check(
+        self, url: str, body: bytes, at: float, again: Callable[[], bytes] | None = None, content_type: str = HTML
+    ) -> Outcome:
+        """Check a page that has this body at this time, and return the recorded outcome.
+
+        `again` returns what a second fetch right after it gets; without it, there is none.
+        """
+        self._examiner.seconds = 0.0
+        [link] = self._ledger.links([self._ids[url]])
+        proved, left = self._steps.prove_unchanged([_document(link, body, at, content_type)])
+        [outcome] = proved or self._steps.compare(self._steps.recall(left))
+        self.ms = self._examiner.seconds * 1000
+        if isinstance(outcome, Changed) and again is not None:
+            [outcome] = self._steps.confirm([(outcome, _document(link, again(), at, content_type))])
+        elif isinstance(outcome, Changed):
+            outcome = replace(outcome, pair=None)
+        self._ledger.record(self._run, [outcome])
+        return outcome
+
+
+def change_of(outcome: Outcome) -> ChangeSummary | None:
+    """Return the change that a check found, be it noise; None if it found nothing that shows, or failed."""
+    if isinstance(outcome, Changed):
+        return outcome.change
+    return outcome.noise.change if isinstance(outcome, Unchanged) and outcome.noise is not None else None
 
 
 def measure(folder: Path, progress: Callable[[str], None]) -> Iterator[StorageRow]:
@@ -138,7 +192,7 @@ def _fill(
             for link in ledger.remaining(run, None)
             if number < len(pages[place[link.url]])
         }
-        documents = [_document(link, page) for link, page in seen.values()]
+        documents = [_document(link, read_body(page.body), page.at) for link, page in seen.values()]
         outcomes = compare(recall(documents, repository), examiner, _LIMIT)
         for outcome in ledger.record(run, outcomes).outcomes:
             if isinstance(outcome, Failed):
@@ -152,10 +206,9 @@ def _fill(
     return found
 
 
-def _document(link: Link, page: PageReplay) -> Document:
-    headers = _HEADERS.format(date=formatdate(page.at, usegmt=True)).encode()
-    body = _read(page.body)
-    return Document(link, 200, headers, body, len(body), link.url, 0, page.at, 0.1)
+def _document(link: Link, body: bytes, at: float, content_type: str = HTML) -> Document:
+    headers = _HEADERS.format(date=formatdate(at, usegmt=True), type=content_type).encode()
+    return Document(link, 200, headers, body, len(body), link.url, 0, at, 0.1)
 
 
 _UNSEEN = ChangeSummary(
@@ -202,7 +255,7 @@ def _row(kept: str, state: str, path: Path, versions: dict[tuple[str, int], Path
             version = repository.version(pages[url], number)
             reads.append((time.perf_counter() - started) * 1000)
         times.append(min(reads))
-        if version.body != _read(file):
+        if version.body != read_body(file):
             raise LabError(f"Version {number} of {url} is not what is in '{file}'.")
         raw += len(version.body)
     _, _, contents = repository.sizes()
@@ -214,7 +267,8 @@ def _row(kept: str, state: str, path: Path, versions: dict[tuple[str, int], Path
     )  # fmt: skip
 
 
-def _read(path: Path) -> bytes:
+def read_body(path: Path) -> bytes:
+    """Return the content of a file of a collection; raise LabError if it cannot be read."""
     try:
         return path.read_bytes()
     except OSError as error:

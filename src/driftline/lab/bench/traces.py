@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from driftline.errors import BadSetting, UsageError
+from driftline.schedule.loader import importance
 from driftline.schedule.page_table import DAY
-from driftline.schedule.weights import importance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

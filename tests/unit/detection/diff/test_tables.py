@@ -36,6 +36,8 @@ def test_a_cell_is_named_by_its_column_and_row() -> None:
         ("<tr><th>m<th colspan=2>p<tr><td>A<td>1<td>{}", "p (2) / A"),
         ("<tr><th>m<th>k<th>p<tr><td rowspan=2>A<td>x<td>1<tr><td>y<td>{}", "p / A (2)"),
         ("<tr><th>m<th>p<tr><td>A<td colspan=x>{}", "p / A"),
+        ("<tr><th>rank<th>club<th>points<tr><td>1.<td>Rooks<td>{}", "points / Rooks"),
+        ("<tr><th>line<th>stop<th>at<tr><td>2026<td>Harbour<td>{}", "at / 2026"),
         ("<tr><th>m<th>p<tr><td>A<td><p>new</p><p>{}</p>", "p / A"),
     ],
 )

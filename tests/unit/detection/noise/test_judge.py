@@ -246,7 +246,7 @@ def test_a_heading_that_comes_with_a_menu_is_part_of_it() -> None:
         ("<p>Effective date: 11-04-2023</p>", "<p>Effective date: 2023-11-04</p>",
          "Only how dates are written changed.", "Effective date: 11-04-2023 → 2023-11-04"),
         ("<p>Updated on 5 January 2026</p>", "<p>Updated on January 5th, 2026</p>",
-         "Only how dates are written changed.", "Updated on: 5 January → January 5th"),
+         "Only how dates are written changed.", "Updated on 5 January → January 5th"),
         ("<p>Due 2026-03-02</p>", "<p>Due 02/03/2026</p>", "Only how dates are written changed.",
          "Due 2026-03-02 → 02/03/2026"),
     ],

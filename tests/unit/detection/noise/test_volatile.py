@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.detection.noise.volatile import masked, names_stock
+from driftline.detection.noise.volatile import masked, names_age, names_stock, volatile_noise
+from driftline.model.change import NoiseKind
 from support.properties import searched
 
 
@@ -47,3 +48,16 @@ def test_a_long_token_beside_an_address_is_passed_over_at_once() -> None:
 def test_words_about_stock_are_found_in_many_languages(text: str) -> None:
     assert names_stock(f"Blue chair: {text}.")
     assert not names_stock("Blue chair: made of oak.")
+
+
+def test_a_time_stamp_of_the_fetch_is_a_clock_within_a_day_too() -> None:
+    at = 1_767_607_200.0  # 5 January 2026, 10:00 UTC
+    for old, new in (("T10:00:00Z", "T11:00:00Z"), ("T10:00:00.120Z", "T11:00:00.871Z")):
+        before, after = (f"$.generated_at: 2026-01-05{time}" for time in (old, new))
+        assert volatile_noise(before, after, at, at + 3_600) is NoiseKind.CLOCK
+        assert volatile_noise(before, after.replace("T11", "T15"), at, at + 3_600) is None
+
+
+def test_ages_are_found_in_several_languages() -> None:
+    assert all(map(names_age, ("2 hours ago", "mira, yesterday", "vor 3 Tagen", "il y a une heure")))
+    assert not any(map(names_age, ("A long story", "Four evenings in May")))

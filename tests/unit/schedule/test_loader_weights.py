@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.schedule.weights import FLOOR, availability, importance
+from driftline.schedule.loader import FLOOR, availability, importance
 from support.properties import searched
 
 visited = st.lists(st.tuples(st.integers(1, 1_000), st.integers(0, 100_000)), min_size=1, max_size=30)

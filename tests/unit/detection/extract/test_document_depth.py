@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from driftline.detection.extract.depth import refuse_deep
+from driftline.detection.extract.document import refuse_deep
 from driftline.errors import UnreadableBody
 
 
