@@ -54,7 +54,14 @@ from driftline.detection.noise.region_rules import (
     with_labels,
 )
 from driftline.detection.noise.rules import Context, fetched_again, jitter_of, rule_by_content
-from driftline.detection.noise.volatile import counts_audience, dates_in, names_money, undated, volatile_noise
+from driftline.detection.noise.volatile import (
+    counts_audience,
+    dates_in,
+    names_money,
+    undated,
+    volatile_noise,
+    without_ages,
+)
 from driftline.model.change import MINOR_KINDS, Importance, NoiseKind, Region
 
 if TYPE_CHECKING:
@@ -265,7 +272,7 @@ def _order(other: str, new: JudgedDocument, experience: Experience, redrawn: set
     important.
     """
     before, after = other.split("\n"), new.text.split("\n")
-    if moved := _out_of_order(before, after):
+    if moved := _out_of_order(without_ages(before), without_ages(after)):
         blocks = new.blocks()
         places = [at for at, text in enumerate(blocks.lines) if text in moved and _has_a_place(blocks[at])]
         headings = {new.headings.above(at) for at in places}

@@ -10,9 +10,12 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, timedelta
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from driftline.model.change import NoiseKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _MONTHS: dict[str, int] = {}
 for _number, _names in enumerate(
@@ -75,11 +78,17 @@ _AUDIENCE = re.compile(
     r"|\b(?:online|views|viewers|likes|followers|comments|shares|ratings|reviews|visitors|kommentare|aufrufe"
     r"|commentaires|vues|comentarios|visitas|commenti|reacties|weergaven"
     r"|útil|helpful|hilfreich|utile)\b[\s:(]{1,3}\d[\d.,]*(?:\s?[km]\b)?"
-    r"(?:\s(?:out of|of|de|von|sur|su|van|av)\s\d[\d.,]*)?",
+    r"(?:\s(?:out of|of|de|von|sur|su|van|av)\s\d[\d.,]*)?"
+    r"|\b(?:viewed|read|saved|shared|played|downloaded|gelesen|angesehen|aufgerufen|geteilt|lue?|vue?|consultée?|leído"
+    r"|visto|letto|visualizzato|gelezen|bekeken|läst|visad)\s\d[\d.,]*\s(?:times|mal|fois|veces|volte|vezes|keer|gånger)\b"
+    r"|\d[\d.,]*\s?(?:downloads?|téléchargements|descargas)\b"
+    r"|\d[\d.,]*\speople\s(?:said|saved|like[ds]?|found|viewed|are interested|subscribed)\b"
+    r"|\d+\s?min(?:ute)?s?\.?\s(?:read|lesezeit|de lecture|de lectura|di lettura|de leitura|leestijd)\b",
     re.IGNORECASE,
 )
 _RULED = re.compile(
-    r"\b(?:max(?:imum)?|min(?:imum)?|limits?|needs?|requires?d?|at (?:least|most)|up to|per (?:day|week|month|year))\b",
+    r"\b(?:max(?:imum)?|min(?:imum)?(?!\.?\s(?:read|lese|de lec|di let|de lei|leest))|limits?|needs?|requires?d?"
+    r"|at (?:least|most)|up to|per (?:day|week|month|year))\b",
     re.IGNORECASE,
 )
 _UUID = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE)
@@ -192,6 +201,14 @@ def names_stock(text: str) -> bool:
     """Return whether the text is about whether something is in stock or available."""
     head = text[:_HEAD]
     return any(map(head.lower().__contains__, _SIGNS_OF_STOCK)) and _STOCK.search(head) is not None
+
+
+def without_ages(lines: Sequence[str]) -> list[str]:
+    """Return the lines without those that say how long ago something was, and nothing else."""
+    return [
+        line for line in lines
+        if len(line) > _LONGEST_DATE or not any(map(line.__contains__, _SIGNS_OF_AGES)) or not _AGES.fullmatch(line)
+    ]  # fmt: skip
 
 
 def is_copyright_notice(text: str) -> bool:

@@ -328,6 +328,27 @@ def test_a_count_of_comments_that_comes_or_goes_is_noise(old: str, new: str) -> 
     assert judged(f"<main><p>{old}</p></main>", f"<main><p>{new}</p></main>").importance is Importance.NOISE
 
 
+def test_ages_that_changed_places_are_noise() -> None:
+    old, new = (
+        "".join(f"<p>{name}</p><p>{days} days ago</p>" for name, days in zip(("Pen", "Ink", "Nib"), ages, strict=True))
+        for ages in ((2, 3, 5), (3, 5, 6))
+    )
+    assert judged(f"<main>{old}</main>", f"<main>{new}</main>").importance is Importance.NOISE
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("This page was viewed 9,736 times.", "This page was viewed 9,780 times."),
+        ("4 min read · 310 views", "5 min read · 322 views"),
+        ("80,210 downloads this week", "80,520 downloads this week"),
+        ("412 people said yes.", "415 people said yes."),
+    ],
+)
+def test_counts_of_readers_are_noise_in_the_content_too(old: str, new: str) -> None:
+    assert judged(f"<main><p>{old}</p></main>", f"<main><p>{new}</p></main>").importance is Importance.NOISE
+
+
 def test_another_holder_in_a_copyright_notice_is_minor() -> None:
     old, new = "<main><p>Pens Ltd. All rights reserved.</p></main>", "<main><p>Ink Inc. All rights reserved.</p></main>"
     found = judged(old, new)
