@@ -284,7 +284,15 @@ def is_other_date_format(old: str, new: str) -> bool:
         one == other or (ambiguous and one == _swapped(other))
         for one, other in zip(sorted(before), sorted(after), strict=True)
     )
-    return same and _undated(old, before) == _undated(new, after)
+    return same and _without_dates(old) == _without_dates(new)
+
+
+def _without_dates(text: str) -> list[str]:
+    """Return the words of a text without its dates."""
+    text = text.lower()
+    for pattern in (_DAY_FIRST, _MONTH_FIRST, _YEAR_FIRST, _YEAR_LAST):
+        text = pattern.sub(" ", text)
+    return [word for token in text.split() if (word := token.strip(",.;"))]
 
 
 def _swapped(day: date) -> date:

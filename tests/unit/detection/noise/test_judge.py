@@ -279,6 +279,8 @@ def test_values_that_two_things_exchanged_are_important_and_said(old: str, new: 
 
 def test_another_day_or_other_words_are_more_than_another_form() -> None:
     assert judged("<p>Due 2026-03-02</p>", "<p>Due 3 April 2026</p>").importance is Importance.IMPORTANT
+    old, new = (f"<p>Send it to {name}@pens.example by 5 March 2026</p>" for name in ("jobs", "apply"))
+    assert judged(old, new).importance is Importance.IMPORTANT
     assert judged("<p>Due 02/03/2026</p>", "<p>Due 03/02/2026</p>").importance is Importance.IMPORTANT
     assert judged("<p>Due 2026-03-02, 5 €</p>", "<p>Due 2 March 2026, 6 €</p>").importance is Importance.IMPORTANT
     both = judged("<p>It's - fine</p><p>Free of charge</p>", "<p>It’s – fine</p><p>Costs 5 €</p>")
