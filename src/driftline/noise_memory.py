@@ -12,14 +12,14 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from driftline.model.change import Matter
+from driftline.model.change import Importance
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _ENTRY = struct.Struct("<8sIIH")  # key, number of the check, minutes since 1970, count
-_PINS = {Matter.NOISE: 0xFFFF, Matter.MEANINGFUL: 0xFFFE}
-_PINNED = {count: matter for matter, count in _PINS.items()}
+_PINS = {Importance.NOISE: 0xFFFF, Importance.IMPORTANT: 0xFFFE, Importance.MINOR: 0xFFFD}
+_PINNED = {count: importance for importance, count in _PINS.items()}
 _MOST_COUNTED = 0xFFF0
 _MOST = 800  # entries that were learned of a page
 _ENOUGH = 2  # changes before something can be noise
@@ -100,10 +100,10 @@ class Memory:
         self._entries = own | {key: entry for key, entry in other._entries.items() if entry[2] in _PINNED}
         self._pins = None
 
-    def pin(self, keys: Iterable[bytes], matter: Matter) -> None:
+    def pin(self, keys: Iterable[bytes], importance: Importance) -> None:
         """Record the user's feedback on these."""
         for key in keys:
-            self._entries[key] = (0, 0, _PINS[matter])
+            self._entries[key] = (0, 0, _PINS[importance])
         self._pins = None
 
     def unpin(self, keys: Iterable[bytes]) -> None:
@@ -113,7 +113,7 @@ class Memory:
                 del self._entries[key]
         self._pins = None
 
-    def pinned(self, key: bytes) -> Matter | None:
+    def pinned(self, key: bytes) -> Importance | None:
         """Return the user's feedback on this, None if there is none."""
         return _PINNED.get(self._entries.get(key, (0, 0, 0))[2])
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 ENVIRONMENT_PREFIX = "DRIFTLINE_"
 _JSON_VARIABLES = ("hosts", "tags")  # the environment has them as JSON
 _OWN_VARIABLES = ("DRIFTLINE_DEBUG", "DRIFTLINE_PYTHON")  # which are no settings
-_OPTIONS = {"allow_networks": "allow-network"}  # that are not called like their settings
+_OPTIONS = {"allow_networks": "allow-network", "min_importance": "min"}  # that are not called like their settings
 
 
 def default_store() -> str:
@@ -227,6 +227,9 @@ class Settings(BaseModel):
     )
     confirm: bool = Field(
         default=True, description="fetch a page that seems changed again, to see what differs by itself"
+    )
+    min_importance: Literal["important", "minor"] = Field(
+        default="important", description="which changes are reported: important ones only, or minor ones too"
     )
     fail_after: int = Field(default=3, gt=0, description="failed checks in a row before a page is reported as failing")
     rank_threshold: float = Field(

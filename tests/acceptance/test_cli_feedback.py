@@ -26,18 +26,29 @@ def test_what_was_said_is_listed_told_by_the_history_and_withdrawn(driftline: Co
     assert "will no longer be reported" in driftline("feedback", change, "--noise").out
 
     (said,) = driftline.json("feedback", "--list")
-    assert (said["change"], said["url"], said["verdict"], said["found"]) == (change, page, "noise", "meaningful")
+    assert (said["change"], said["url"], said["importance"], said["found"]) == (change, page, "noise", "important")
     assert said["reason"] in driftline("feedback", "--list").out
     told = driftline("history", page, "--all").out
     assert f"change {change}: (marked as noise by you) " in told
     found = driftline.json("history", page, "--all")[0]["change"]
-    assert (found["verdict"], found["said"]) == ("noise", "noise")
-    assert driftline.json("feedback", change, "--forget") == {"change": change, "url": page, "verdict": None}
+    assert (found["importance"], found["said"]) == ("noise", "noise")
+    assert driftline.json("feedback", change, "--forget") == {"change": change, "url": page, "importance": None}
     assert driftline.json("feedback", "--list") == []
     assert "marked as" not in driftline("history", page).out
     again = driftline("feedback", change, "--forget")
     assert (again.status, again.out) == (1, "")
     assert "Nothing was said of the change" in again.err
+
+
+def test_a_change_can_be_called_minor_or_important(driftline: Command, site: Site, change: str) -> None:
+    assert "will count as minor" in driftline("feedback", change, "--minor").out
+    assert driftline.json("feedback", "--list")[0]["importance"] == "minor"
+    site.put("/a", "The price is seven euros.")
+    found = driftline.json("check")
+    assert (found["minor"], found["changes"]) == (1, [])
+    assert "will be reported" in driftline("feedback", change, "--important").out
+    site.put("/a", "The price is eight euros.")
+    assert driftline.json("check")["changes"][0]["importance"] == "important"
 
 
 def test_a_change_that_is_printed_leads_to_its_diff_its_text_and_feedback(driftline: Command, site: Site) -> None:

@@ -76,7 +76,35 @@ def test_noise_is_left_out_of_the_history_unless_all_is_asked_for(driftline: Com
     driftline("feedback", noise["change"]["id"], "--matters")
     shown = driftline.json("history", url)
     assert [check["verdict"] for check in shown] == ["unchanged", "new"]
-    assert (shown[0]["change"]["said"], shown[0]["reason"]) == ("meaningful", "Only the page footer changed.")
+    assert (shown[0]["change"]["said"], shown[0]["reason"]) == ("important", "Only the page footer changed.")
+
+
+def test_minor_changes_are_counted_marked_in_the_history_and_listed_on_request(driftline: Command, site: Site) -> None:
+    words = "The terms stay as they are, in force until further notice. " * 8
+    url = site.put("/minor", f"{words}<p>Log in to read more.</p>")
+    driftline("add", url)
+    driftline("check", url)
+    site.put("/minor", f"{words}<p>Login to read more.</p>")
+    told = driftline("check", url).out
+    assert "1 changed (1 minor)" in told
+    assert "minor     " not in told
+
+    site.put("/minor", f"{words}<p>Log in to read more.</p>")
+    found = driftline.json("check", url, "--min", "minor")
+    assert (found["changed"], found["minor"], found["noisy"]) == (1, 1, 0)
+    (change,) = found["changes"]
+    assert (change["importance"], change["headline"]) == ("minor", "Login to read more. → Log in to read more.")
+    assert 0.4 <= change["score"] < 0.5
+    assert found["events"][0]["importance"] == "minor"
+
+    newest, *_ = driftline.json("history", url)
+    assert (newest["verdict"], newest["change"]["importance"]) == ("changed", "minor")
+    assert f"change {change['id']}: (minor) {change['headline']}" in driftline("history", url).out
+    assert driftline.json("changes", url) == []
+    assert [event["importance"] for event in driftline.json("changes", url, "--min", "minor")] == ["minor", "minor"]
+    assert f"minor     {change['id']}" in driftline("changes", url, "--min", "minor").out
+    refused = driftline("changes", "--min", "noise")
+    assert (refused.status, "--min" in refused.err) == (2, True)
 
 
 def test_a_page_of_which_more_counts_than_its_text_tells_what_changed(driftline: Command, site: Site) -> None:
@@ -205,7 +233,7 @@ def test_a_difference_can_be_written_as_html(driftline: Command, page: str, tmp_
     assert str(file) in written.err
     document = file.read_text(encoding="utf-8")
     assert "The price is <del>five</del><ins>six</ins> euros." in document
-    assert "meaningful, score" in document
+    assert "important, score" in document
     assert driftline("diff", page, "1", "2", "--html", "-").out == document
 
 

@@ -9,7 +9,7 @@ from driftline.detection.examine import examine
 from driftline.detection.jobs import Finding, Job
 from driftline.detection.worker_pool import WorkerPool
 from driftline.errors import FailureKind
-from driftline.model.change import ChangeKind, ChangeSummary, Matter
+from driftline.model.change import ChangeKind, ChangeSummary, Importance
 from driftline.model.outcome import (
     Blob,
     Changed,
@@ -110,10 +110,10 @@ def new_version(*blobs: Blob, number: int = 1) -> NewVersion:
     )
 
 
-def change_of(matter: Matter = Matter.MEANINGFUL, cause: bytes = b"") -> ChangeSummary:
+def change_of(matter: Importance = Importance.IMPORTANT, cause: bytes = b"") -> ChangeSummary:
     """A change of a few words."""
     return ChangeSummary(
-        kind=ChangeKind.TEXT, verdict=matter, score=0.5, reason="Words.", words_added=1, words_removed=0, cause=cause
+        kind=ChangeKind.TEXT, importance=matter, score=0.5, reason="Words.", words_added=1, words_removed=0, cause=cause
     )
 
 

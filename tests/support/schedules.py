@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, update
 
+from driftline.model.change import Importance
 from driftline.schedule.page_table import DAY
 from driftline.schedule.scheduler import Scheduler
 from driftline.store.engine import Store
 from driftline.store.locks import count_revision
 from driftline.store.pages import Catalog
-from driftline.store.schema import checks, runs, states, versions, visits
+from driftline.store.schema import changes, checks, runs, states, versions, visits
 
 BEGIN = 1_000 * DAY
 
@@ -47,9 +48,9 @@ class Schedule:
 
     def checked(
         self, page: int, verdict: str, at: float | None = None, status: int = 200, headers: str = "",
-        retry_at: float | None = None, led_to: str | None = None,
+        retry_at: float | None = None, led_to: str | None = None, importance: Importance | None = None,
     ) -> None:  # fmt: skip
-        """Record a check; with headers, one that made a version."""
+        """Record a check; with headers, one that made a version; with an importance, one that found such a change."""
         at = self.clock.now if at is None else at
         sequence = self._sequence[page] = self._sequence.get(page, 0) + 1
         kind = ("dns" if not status else "status") if verdict == "failed" else None
@@ -81,6 +82,10 @@ class Schedule:
                 "retry_at": retry_at,
             }
             connection.execute(update(states).where(states.c.page_id == page).values(**values))
+            if importance is not None:
+                row = {"from_version": 1, "to_version": 2, "kind": "text", "score": 0.5, "reason": "It changed."}
+                row |= {"words_added": 1, "words_removed": 1, "importance": importance.value}
+                connection.execute(insert(changes).values(page_id=page, sequence=sequence, at=at, **row))
             if headers:
                 block = f"HTTP/1.1 200 OK\r\n{headers}\r\n\r\n".encode()
                 connection.execute(

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.model.change import Matter
+from driftline.model.change import Importance
 from driftline.noise_memory import Memory
 from support.properties import searched
 
@@ -62,11 +62,11 @@ def test_what_changed_often_enough_for_the_host_to_know_is_returned_once() -> No
 
 def test_what_the_user_says_outweighs_what_was_learned() -> None:
     memory = remembered(1, 2, 3)
-    memory.pin([KEY], Matter.MEANINGFUL)
-    memory.pin([OTHER], Matter.NOISE)
+    memory.pin([KEY], Importance.IMPORTANT)
+    memory.pin([OTHER], Importance.NOISE)
     memory.note([KEY, OTHER], 4, 4 * HOUR)
-    assert memory.pinned(KEY) is Matter.MEANINGFUL
-    assert memory.pinned(OTHER) is Matter.NOISE
+    assert memory.pinned(KEY) is Importance.IMPORTANT
+    assert memory.pinned(OTHER) is Importance.NOISE
     assert not mutes(memory, KEY, 5)
 
 
@@ -79,11 +79,11 @@ def test_a_host_counts_pages() -> None:
 
 def test_a_full_memory_keeps_the_newest_and_all_that_is_pinned() -> None:
     memory = Memory()
-    memory.pin([KEY], Matter.NOISE)
+    memory.pin([KEY], Importance.NOISE)
     for number in range(1_000):
         memory.note([number.to_bytes(8, "little")], number, number * HOUR)
     kept = Memory(memory.to_bytes())
-    assert kept.pinned(KEY) is Matter.NOISE
+    assert kept.pinned(KEY) is Importance.NOISE
     assert kept.times((999).to_bytes(8, "little")) == 1
     assert kept.times((1).to_bytes(8, "little")) == 0
 
@@ -91,10 +91,10 @@ def test_a_full_memory_keeps_the_newest_and_all_that_is_pinned() -> None:
 def test_whatever_the_user_said_is_kept_and_leaves_room_to_learn() -> None:
     memory = Memory()
     said = [number.to_bytes(8, "big") for number in range(1_000)]
-    memory.pin(said, Matter.NOISE)
+    memory.pin(said, Importance.NOISE)
     memory.note([KEY], 5, 5 * HOUR)
     kept = Memory(memory.to_bytes())
-    assert all(kept.pinned(key) is Matter.NOISE for key in said)
+    assert all(kept.pinned(key) is Importance.NOISE for key in said)
     assert kept.times(KEY) == 1
 
 
@@ -119,9 +119,9 @@ def test_a_full_memory_of_a_host_still_learns() -> None:
 
 def test_what_the_user_said_meanwhile_is_taken_over() -> None:
     memory, stored = remembered(1, 2), Memory()
-    stored.pin([KEY], Matter.NOISE)
+    stored.pin([KEY], Importance.NOISE)
     memory.keep_pins_of(stored)
-    assert memory.pinned(KEY) is Matter.NOISE
+    assert memory.pinned(KEY) is Importance.NOISE
 
 
 @searched

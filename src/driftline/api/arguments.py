@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
 from driftline.errors import UsageError
+from driftline.model.change import Importance
 from driftline.model.page import Render
 
 if TYPE_CHECKING:
@@ -64,6 +65,15 @@ def check_flags(*, optional: bool = False, **given: object) -> None:
     for name, value in given.items():
         if not isinstance(value, bool) and not (value is None and optional):
             raise UsageError(f"{name} takes True or False, not {_shown(value)}.")
+
+
+def least_importance(given: object, usual: str) -> Importance:
+    """Return how important what is reported must be, the `usual` for None; UsageError unless important or minor."""
+    chosen = usual if given is None else given
+    found = [one for one in (Importance.IMPORTANT, Importance.MINOR) if one == chosen]
+    if not found:
+        raise UsageError(f"min_importance takes 'important' or 'minor', not {_shown(given)}.")
+    return found[0]
 
 
 def check_progress(progress: object) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from driftline.api.arguments import capped, check_flags, check_number, check_texts, check_urls
 from driftline.errors import UnknownChange, UnknownVersion, UsageError
-from driftline.model.change import Matter
+from driftline.model.change import Importance
 from driftline.store.feedback import all_said, find_change, keys_of_ignored, remember, withdraw
 from driftline.urls import host_of, without_password
 
@@ -123,24 +123,25 @@ class PageHistory:
         read, again = (Extraction(found.body, content_type, page.filters) for _ in range(2))
         return outline(read.body, again.blocks())
 
-    def feedback(self, change: str, verdict: Matter | str) -> str:
-        """Say that a change, named by its id, is `noise` or `meaningful`. Returns the URL of its page.
+    def feedback(self, change: str, importance: Importance | str) -> str:
+        """Say that a change, named by its id, is `important`, `minor` or `noise`. Returns the URL of its page.
 
         From now on the same lines, the same place and the same words with other numbers are judged so, on this page and
-        on others of its host. If parts of the page are ignored since a change, `meaningful` has these reported again.
+        on others of its host. If parts of the page are ignored since a change, `important` has these reported again.
         """
         from driftline.detection.examine import Side, experience_of, weigh
+        from driftline.detection.messages import listed
         from driftline.detection.noise.learning import feedback_keys
 
-        check_texts(change=change, verdict=verdict)
-        if verdict not in frozenset(Matter):
-            raise UsageError(f"A change is {' or '.join(Matter)}, not {verdict!r}.")
-        matter = Matter(verdict)
+        check_texts(change=change, importance=importance)
+        if importance not in frozenset(Importance):
+            raise UsageError(f"A change is {listed([*Importance], 'or')}, not {importance!r}.")
+        chosen = Importance(importance)
         workspace, repository = self._workspace, self._workspace.repository
         named = find_change(workspace.store, change)
-        ignored = keys_of_ignored(workspace.store, named) if matter is Matter.MEANINGFUL else None
+        ignored = keys_of_ignored(workspace.store, named) if chosen is Importance.IMPORTANT else None
         if ignored is not None:
-            remember(workspace.store, named, *ignored, matter, workspace.clock())
+            remember(workspace.store, named, *ignored, chosen, workspace.clock())
             return named.url
         page = workspace.catalog.find(named.url)
         sides = [repository.version(page, number) for number in (named.from_version, named.to_version)]
@@ -151,8 +152,8 @@ class PageHistory:
         memory = repository.recall([page.id])[page.id].memory
         host_memory = repository.host_memories([host]).get(host, b"")
         experience = experience_of(filters, memory, host_memory, named.sequence, new.at)
-        page_keys, host_keys = feedback_keys(weigh(old, new, sides[1].title, content_type, experience, filters), matter)
-        remember(workspace.store, named, page_keys, host_keys, matter, workspace.clock())
+        page_keys, host_keys = feedback_keys(weigh(old, new, sides[1].title, content_type, experience, filters), chosen)
+        remember(workspace.store, named, page_keys, host_keys, chosen, workspace.clock())
         return named.url
 
     def forget_feedback(self, change: str) -> str:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from driftline.crawl.recrawl import Rounds
     from driftline.crawl.report import CrawlReport
     from driftline.crawl.survey_steps import CrawlOutcome
+    from driftline.model.change import Importance
     from driftline.model.outcome import Link, Outcome, Recorded
     from driftline.pipeline.check_run import Report, Run
     from driftline.pipeline.sources import Feed
@@ -68,11 +69,13 @@ class Runs:
         self, page_ids: Sequence[int] | None, *, plan: Plan | None = None, fresh: bool = False,
         stop: Stop | None = None, recorded: OnRecorded | None = None,
         started: Callable[[int, bool], None] | None = None, slow: SlowHost | None = None,
+        least: Importance | None = None,
     ) -> Report:  # fmt: skip
         """Check these pages once, or all if None, and record what is found.
 
         A run that was interrupted is continued unless `fresh`. `started` gets the number of pages, and whether a run is
-        continued. StoreBusy if another process checks pages of the same store.
+        continued. The report has what is at least as important as `least`, or as the settings say. StoreBusy if another
+        process checks pages of the same store.
         """
         plan, stop = plan or Plan(capacity=self._settings.capacity), stop or Stop()
         unsafe = self._workspace.unsafe
@@ -82,9 +85,18 @@ class Runs:
             barred = patiently(lambda: unsafe.pages(page_ids), lambda: stop.requested)
             _LOG.info("check started", extra={"pages": "all" if page_ids is None else len(page_ids)})
             report = run.check(
-                page_ids, right, fresh=fresh, recorded=_logging(recorded), begun=started, slow=slow, barred=barred
+                page_ids,
+                right,
+                fresh=fresh,
+                recorded=_logging(recorded),
+                begun=started,
+                slow=slow,
+                barred=barred,
+                least=least,
             )
-        figures = {name: getattr(report, name) for name in ("pages", "new", "changed", "unchanged", "failed", "left")}
+        figures = {
+            name: getattr(report, name) for name in ("pages", "new", "changed", "minor", "unchanged", "failed", "left")
+        }
         _LOG.info("check ended", extra=figures | {"seconds": round(report.seconds, 3)})
         return report
 

@@ -19,6 +19,7 @@ from driftline.api.arguments import (
     check_run,
     check_texts,
     check_urls,
+    least_importance,
     read_filters,
     store_name,
 )
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from driftline.crawl.report import CrawlReport
     from driftline.crawl.survey_steps import CrawlOutcome
     from driftline.durations import Duration, Moment
-    from driftline.model.change import Mention
+    from driftline.model.change import Importance, Mention
     from driftline.model.event import Event
     from driftline.model.outcome import Outcome
     from driftline.model.page import Page, Policy, Render
@@ -180,16 +181,19 @@ class Driftline:
     def check(
         self, *urls: str, tag: str | None = None, fresh: bool = False, plan: Plan | None = None,
         stop: Stop | None = None, progress: Callable[[int, int], None] | None = None,
+        min_importance: Importance | str | None = None,
     ) -> Report:  # fmt: skip
         """Check these pages, those with a tag, or all, once, and return what was found.
 
         A check that was interrupted is continued unless `fresh`. `progress` gets how many of how many pages are done.
-        Request `stop` to end early. StoreBusy if another process checks pages of the same store.
+        Request `stop` to end early. The report lists important changes; with `min_importance="minor"` minor ones too.
+        StoreBusy if another process checks pages of the same store.
         """
         check_urls("check", urls)
         check_texts(tag=tag, optional=True)
         check_flags(fresh=fresh)
         check_run(plan=plan, stop=stop, progress=progress)
+        least = least_importance(min_importance, self.settings.min_importance)
         if urls and tag is not None:
             raise UsageError("Give either URLs or a tag, not both.")
         catalog = self._workspace.catalog
@@ -198,38 +202,45 @@ class Driftline:
             page_ids = [page.id for page in (catalog.find_all(urls) if urls else catalog.all(tag))]
         counter = _Progress(progress)
         return self._workspace.runs.check(
-            page_ids, plan=plan, fresh=fresh, stop=stop, recorded=counter.recorded, started=counter.started
+            page_ids, plan=plan, fresh=fresh, stop=stop, recorded=counter.recorded, started=counter.started, least=least
         )
 
     def watch(
         self, *, every: Duration = "1h", budget: str | None = None, policy: Policy | None = None,
-        stop: Stop | None = None,
+        stop: Stop | None = None, min_importance: Importance | str | None = None,
     ) -> Iterator[Event]:  # fmt: skip
         """Keep checking pages, and yield each event once it is in the event log; see `driftline run`.
 
         `every` is the average time between checks of pages without an interval of their own. It ends when `stop` is
         requested or the iterator is closed. An event counts as delivered when the next one is asked for; otherwise the
         next call yields it again. So to end after an event, request `stop` instead of leaving the loop by `break`.
+        Minor changes are skipped unless `min_importance` is `minor`.
         """
         from driftline.pipeline.stop import Stop
         from driftline.watch.service import WatchOptions, watch_events
 
         check_texts(budget=budget, policy=policy, optional=True)
         check_run(stop=stop)
-        options = WatchOptions(every=format_interval(seconds_of(every)), budget=budget, policy=policy)
+        least = least_importance(min_importance, self.settings.min_importance)
+        options = WatchOptions(every=format_interval(seconds_of(every)), budget=budget, policy=policy, least=least)
         return watch_events(self._workspace.runs, options, stop or Stop())
 
     def changes(
-        self, url: str | None = None, *, since: Moment | None = None, tag: str | None = None, limit: int | None = None
-    ) -> Iterator[Event]:
-        """Yield the events of the log, the newest first: of one page, since a time, or of the pages with a tag."""
+        self, url: str | None = None, *, since: Moment | None = None, tag: str | None = None, limit: int | None = None,
+        min_importance: Importance | str | None = None,
+    ) -> Iterator[Event]:  # fmt: skip
+        """Yield the events of the log, the newest first: of one page, since a time, or of the pages with a tag.
+
+        Minor changes are left out unless `min_importance` is `minor`.
+        """
         check_number("limit", limit)
         check_urls("changes", [] if url is None else [url])
         check_texts(tag=tag, optional=True)
         workspace = self._workspace
         start = None if since is None else timestamp_of(since, workspace.clock())
         page_id = None if url is None else workspace.catalog.find(url).id
-        return workspace.event_log().list(since=start, tag=tag, page_id=page_id, limit=limit)
+        least = least_importance(min_importance, self.settings.min_importance)
+        return workspace.event_log().list(since=start, tag=tag, page_id=page_id, limit=limit, least=least)
 
     def crawl(
         self, *seeds: str, scope: str = "host", include: Sequence[str] = (), exclude: Sequence[str] = (),

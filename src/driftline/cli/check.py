@@ -14,6 +14,7 @@ from driftline.cli.options import (
     HostConnectionsOption,
     HostDelayOption,
     JsonOption,
+    MinOption,
     NetworksOption,
     RobotsOption,
     StallOption,
@@ -50,11 +51,11 @@ if TYPE_CHECKING:
 _NAMED = 10  # pages listed of each kind
 _PIPELINES = "two-section|three-section|sequential"
 _REPORTED = (
-    "pages", "new", "changed", "unchanged", "noisy", "failed", "left", "seconds", "effective_ms", "bytes", "pipeline",
-    "producers", "slots", "consumers", "comparers", "continued", "quiet",
+    "pages", "new", "changed", "minor", "unchanged", "noisy", "failed", "left", "seconds", "effective_ms", "bytes",
+    "pipeline", "producers", "slots", "consumers", "comparers", "continued", "quiet",
 )  # fmt: skip
 
-_EVENT_FIELDS = ("event", "at", "host", "urls", "ids", "kind", "score", "headline", "reason")
+_EVENT_FIELDS = ("event", "at", "host", "urls", "ids", "kind", "importance", "score", "headline", "reason")
 _NO_ID = " " * 8  # in the column of the ids of changes
 
 
@@ -67,6 +68,7 @@ def check(
     every_one: Annotated[
         bool, typer.Option("--all", help="List every page that changed or failed, not only the first ten.")
     ] = False,
+    min_importance: MinOption = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Check all pages again instead of continuing an interrupted check.")
     ] = False,
@@ -131,7 +133,7 @@ def check(
     if accept and not urls:
         raise UsageError("Which pages? Give their URLs together with --accept.")
     polite: dict[str, Any] = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
-    polite["stall_after"] = stall_after
+    polite |= {"stall_after": stall_after, "min_importance": min_importance}
     with opened(store, allow_networks=allow_network, make=False, patient=True, **polite) as watch_list:
         if capacity is None:
             plan = replace(plan, capacity=watch_list.settings.capacity)
@@ -200,6 +202,8 @@ def _summarise(report: Report, most: int | None) -> None:
     parts: list[str | tuple[str, str]] = []
     for number, word, style in found:
         parts += [", " if parts else "", (f"{number:,} {word}", style if number else "")]
+        if word == "changed" and report.minor:
+            parts.append(f" ({report.minor:,} minor)")
     if report.blocked:
         parts.append(f"; {len(report.blocked):,} blocked, not fetched")
     if report.noisy:
@@ -236,7 +240,7 @@ def _seconds(seconds: float) -> str:
 def _as_json(report: Report, plan: Plan) -> dict[str, Any]:
     from driftline.store.events import event_document
 
-    changed = ("id", "url", "kind", "score", "reason", "from_version", "to_version", "headline")
+    changed = ("id", "url", "kind", "importance", "score", "reason", "from_version", "to_version", "headline")
     events = [event_document(event) for event in report.events]
     return {
         **fields(report, *_REPORTED),

@@ -14,6 +14,7 @@ from driftline.api import workspace_of
 from driftline.cli.blocklist_command import safety_as_json
 from driftline.cli.options import (
     JsonOption,
+    MinOption,
     PageOrChangeArgument,
     StoreOption,
     TagOption,
@@ -40,7 +41,7 @@ from driftline.cli.output import (
 from driftline.cli.text_tables import Column, Styled, print_table
 from driftline.durations import parse_moment
 from driftline.errors import DriftlineError, UsageError
-from driftline.model.change import Matter
+from driftline.model.change import Importance
 from driftline.model.event import EventKind
 from driftline.plurals import count
 
@@ -80,6 +81,7 @@ def changes(
         typer.Option(metavar="WHEN", help="Only since then: how long ago (1d, 3h), or a date.", show_default=False),
     ] = None,
     tag: TagOption = None,
+    min_importance: MinOption = None,
     limit: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Show at most N events. [default: 50, all with --json]",
@@ -101,7 +103,7 @@ def changes(
     from driftline.store.events import event_document
 
     after = None if since is None else parse_moment(since, time.time())
-    with opened(store, make=False) as watch_list:
+    with opened(store, make=False, min_importance=min_importance) as watch_list:
         if tag is not None:
             insist_on_tag(watch_list, tag)
         most = limit if limit is not None or as_json else _SHOWN + 1
@@ -294,17 +296,19 @@ def _row(check: Check, now: float) -> list[str | Styled]:
 
 
 def _describe_change(change: Change) -> str:
-    what = change.headline if change.verdict is Matter.MEANINGFUL or change.said else change.reason
-    if change.said is None:
-        return what
-    return f"(marked as {'noise' if change.said is Matter.NOISE else 'important'} by you) {what}"
+    what = change.headline if change.importance is not Importance.NOISE or change.said else change.reason
+    if change.said is not None:
+        return f"(marked as {change.said} by you) {what}"
+    return f"(minor) {what}" if change.importance is Importance.MINOR else what
 
 
 def _check_as_json(check: Check) -> dict[str, Any]:
     failure = None if check.failure is None else {"kind": check.failure.kind, "reason": check.failure.sentence}
     change = None
     if check.change is not None:
-        change = fields(check.change, "id", "kind", "verdict", "said", "score", "reason", "from_version", "to_version")
+        change = fields(
+            check.change, "id", "kind", "importance", "said", "score", "reason", "from_version", "to_version"
+        )
     return {
         "sequence": check.sequence,
         "at": iso(check.at),

@@ -125,6 +125,14 @@ PolicyOption = Annotated[
         "interval (fixed), checked longest ago (uniform). [default: value]",
     ),
 ]  # fmt: skip
+MinOption = Annotated[
+    str | None,
+    typer.Option(
+        "--min", metavar="important|minor", show_default=False,
+        help="The least important changes to report: minor includes those of form only, such as another order. "
+        "[default: important]",
+    ),
+]  # fmt: skip
 TagsOption = Annotated[
     list[str] | None,
     typer.Option("--tag", metavar="TAG", help="Tag the pages; may be repeated.", show_default=False),

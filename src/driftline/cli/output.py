@@ -16,6 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from driftline.cli.log_output import is_json_log, log_sentence
+from driftline.model.change import Importance
 from driftline.model.event import EventKind
 from driftline.model.outcome import Verdict
 from driftline.plurals import count
@@ -229,7 +230,8 @@ def event_lines(event: Event, *before: Part, most: int | None = 10) -> list[list
     """
     from rich.cells import cell_len
 
-    lead = [*before, (f"{event.event:<10}", EVENT_STYLES[event.event])]
+    word = event.event if event.importance is Importance.IMPORTANT else event.importance
+    lead = [*before, (f"{word:<10}", EVENT_STYLES[event.event])]
     margin = " " * sum(cell_len(part if isinstance(part, str) else part[0]) for part in lead)
     ids = event.ids if event.event in _NAMED_BY_CHANGE else [""] * len(event.urls)
     pages = [f"{name:<{_ID_WIDTH}}  {clean(url)}" for name, url in zip(ids, event.urls, strict=False)]

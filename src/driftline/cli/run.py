@@ -9,6 +9,7 @@ from driftline.cli.options import (
     ExecOption,
     HostConnectionsOption,
     HostDelayOption,
+    MinOption,
     NetworksOption,
     OnceOption,
     PolicyOption,
@@ -26,6 +27,7 @@ def run(
     budget: BudgetOption = None,
     policy: PolicyOption = None,
     command: ExecOption = None,
+    min_importance: MinOption = None,
     once: OnceOption = False,
     verbose: VerboseOption = False,
     host_delay: HostDelayOption = None,
@@ -42,13 +44,15 @@ def run(
     Ctrl-C ends it. The exit status is 1 if pages that were due are left, or events that --exec did not get yet.
     """
     from driftline.cli.watching import watch
+    from driftline.model.change import Importance
     from driftline.watch.service import WatchOptions
 
-    options = WatchOptions(every=every, budget=budget, policy=policy, once=once)
     with opened(
         store, allow_networks=allow_network, make=not once, patient=True, host_delay=host_delay,
-        host_connections=host_connections, robots=robots, stall_after=stall_after,
+        host_connections=host_connections, robots=robots, stall_after=stall_after, min_importance=min_importance,
     ) as watch_list:  # fmt: skip
+        chosen = Importance(watch_list.settings.min_importance)
+        options = WatchOptions(every=every, budget=budget, policy=policy, once=once, least=chosen)
         complete = watch(watch_list, options, command, verbose=verbose)
     if not complete:
         raise typer.Exit(1)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from driftline.api.watch_list import Driftline
+    from driftline.model.change import Importance
     from driftline.model.event import Event
     from driftline.model.outcome import Outcome, Recorded
     from driftline.notify.command import CommandRunner, UserCommand
@@ -161,8 +162,11 @@ _LAST_EVENTS = 0.7  # seconds that readers have, after the transfers, for what t
 class _Terminal:
     """The readers of the event log that `run` has: the terminal, and the user's command if there is one."""
 
-    def __init__(self, command: UserCommand | None, stop: Stop, grace: float, *, verbose: bool) -> None:
+    def __init__(
+        self, command: UserCommand | None, stop: Stop, grace: float, least: Importance, *, verbose: bool
+    ) -> None:
         self.all_delivered = True
+        self._least = least
         self._command = command
         self._stop = stop
         self._grace = grace
@@ -191,13 +195,13 @@ class _Terminal:
     @contextlib.contextmanager
     def readers(self, log: EventLog) -> Iterator[Sequence[EventListener]]:
         """Open the readers for a block. At its end they deliver what is in the log, within a time if it is stopped."""
-        printer = self._printer = EventPrinter(log.reader(_TERMINAL), self._stop, verbose=self._verbose)
+        printer = self._printer = EventPrinter(log.reader(_TERMINAL, self._least), self._stop, verbose=self._verbose)
         printing = ReaderThread(printer.wake, "printer", self._stop)
         listeners: list[EventListener] = [printing]
         if self._command is not None:
             from driftline.notify.command import READER, CommandRunner
 
-            self._runner = CommandRunner(self._command, log.reader(READER), remark)
+            self._runner = CommandRunner(self._command, log.reader(READER, self._least), remark)
             listeners.append(self._runner)
         try:
             yield listeners
@@ -219,7 +223,7 @@ def watch(watch_list: Driftline, options: WatchOptions, line: str | None, *, ver
     workspace = workspace_of(watch_list)
     limit_free_memory()
     stop = Stop()
-    terminal = _Terminal(_command(line), stop, watch_list.settings.stop_grace, verbose=verbose)
+    terminal = _Terminal(_command(line), stop, watch_list.settings.stop_grace, options.least, verbose=verbose)
     watcher = Watcher(
         workspace.runs,
         options,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from driftline.detection.jobs import Finding, Job
 from driftline.http.headers import content_encodings, header, last_response
-from driftline.model.change import Matter
+from driftline.model.change import Importance
 from driftline.model.outcome import (
     Changed,
     Document,
@@ -181,7 +181,7 @@ def outcome_of(pair: Pair, finding: Finding, *, twice: bool = False) -> Outcome:
     With `twice`, a change keeps its body and its pair.
     """
     document, change = pair.document, finding.change
-    if not twice or change is None or change.verdict is Matter.NOISE:
+    if not twice or change is None or change.importance is Importance.NOISE:
         document.release_body()
     if finding.failure is not None:
         return Failed(document, finding.failure, finding.wants_script)
@@ -200,6 +200,6 @@ def outcome_of(pair: Pair, finding: Finding, *, twice: bool = False) -> Outcome:
     )  # fmt: skip
     if change is None:
         return New(document, examined, version)  # also if its versions were removed during the check
-    if change.verdict is Matter.NOISE:
+    if change.importance is Importance.NOISE:
         return Unchanged(document, finding.proof or Proof.NOISE, examined, NoiseVersion(version, change))
     return Changed(document, examined, version, change, pair if twice else None)

@@ -20,10 +20,12 @@ from driftline.detection.extract.charset import decode_text
 from driftline.detection.extract.document import Extraction
 from driftline.detection.extract.filters import awaited_by, counts_also, how_read, sieve_of
 from driftline.detection.extract.regions import Blocks
-from driftline.detection.headline import headline_of, reordered
+from driftline.detection.headline import exchanged, headline_of, reordered, restyled
 from driftline.detection.jobs import Finding, Job
 from driftline.detection.messages import ACCEPTED, AWAITED, NOT_AWAITED, OUT_OF_MEMORY, REFILTERED, REREAD, own_failure
 from driftline.detection.noise.edits import (
+    LEAST_SCORES,
+    MOST_OF_NOISE,
     Experience,
     JudgedDocument,
     Judgement,
@@ -31,14 +33,14 @@ from driftline.detection.noise.edits import (
     found_edits,
     line_of,
 )
-from driftline.detection.noise.judge import first_moved, judge
+from driftline.detection.noise.judge import exchanged_lines, first_moved, judge
 from driftline.detection.noise.judge_annotations import judge_all
 from driftline.detection.noise.learning import learn
 from driftline.detection.threats import intruders, mixed_content, why_executable
 from driftline.detection.wording import cut
 from driftline.errors import BrokenVersion, FailureKind, UnreadableBody
 from driftline.http.codings import decode_body
-from driftline.model.change import ChangeKind, ChangeSummary, Matter
+from driftline.model.change import MINOR_KINDS, ChangeKind, ChangeSummary, Importance
 from driftline.model.outcome import Incomparable, Lesson, Proof
 from driftline.model.page import Failure, PageWarning
 from driftline.noise_memory import Memory
@@ -49,7 +51,6 @@ if TYPE_CHECKING:
 
     from driftline.detection.noise.edits import LineEdit
 
-_MOST_OF_NOISE, _LEAST_OF_MEANINGFUL = 0.4, 0.5  # scores
 _FEED = re.compile(rb"<(?:rss|feed|rdf:rdf)[\s>]", re.IGNORECASE)
 _HEAD = 2_000  # bytes in which the root of a feed is found
 _CELL = re.compile(rb"<t[dh]\b[^<]*(?:<(?!/?t[dhr])[^<]*)*\Z", re.IGNORECASE)
@@ -200,7 +201,7 @@ def _only_reread(reading: str, job: Job) -> ChangeSummary:
     accepted = job.incomparable is Incomparable.GIVEN_UP
     reason = ACCEPTED if accepted else REFILTERED if refiltered else REREAD
     return ChangeSummary(
-        kind=ChangeKind.READING, verdict=Matter.NOISE, score=0.0, reason=reason, words_added=0, words_removed=0
+        kind=ChangeKind.READING, importance=Importance.NOISE, score=0.0, reason=reason, words_added=0, words_removed=0
     )
 
 
@@ -251,7 +252,7 @@ def weigh(
 
     sides = read(old), read(new)
     judgement = judge_all(*sides, experience or Experience()) if counts_also(filters) else judge(*sides, experience)
-    if judgement.verdict is not Matter.MEANINGFUL:
+    if judgement.importance is Importance.NOISE:
         return judgement
     return replace(judgement, headline=_headline(judgement, old, new, sides, content_type))
 
@@ -259,12 +260,18 @@ def weigh(
 def _headline(
     judgement: Judgement, old: Side, new: Side, sides: tuple[JudgedDocument, JudgedDocument], content_type: str
 ) -> str:  # fmt: skip
-    """Return the headline of a change that matters."""
-    real = [edit for edit in judgement.edits if edit.noise is None]
-    if real and all(is_note(line_of(edit).text) for edit in real):
-        return cut(judgement.reason.removesuffix("."))
+    """Return the headline of a change that is no noise."""
+    edits = judgement.edits
+    real = [edit for edit in edits if edit.noise is None]
+    if not real and judgement.moved:
+        values = exchanged_lines(old.text, new.text) if judgement.importance is Importance.IMPORTANT else []
+        return exchanged(values) if values else reordered(first_moved(old.text, new.text))
     if not real:
-        return reordered(first_moved(old.text, new.text))
+        edits = real = [replace(edit, noise=None) for edit in edits if edit.noise in MINOR_KINDS]
+        if said := restyled(real):
+            return said
+    if all(is_note(line_of(edit).text) for edit in real):
+        return cut(judgement.reason.removesuffix("."))
 
     def cells(texts: Sequence[str]) -> list[ChangedCell]:
         # only the tables of these texts: to parse two documents takes as long as all the rest
@@ -274,7 +281,7 @@ def _headline(
         return [cell for before, after in read for cell in changed_cells(before, after)]
 
     feed = _FEED.search(new.body, 0, _HEAD) is not None
-    return headline_of(judgement.edits, *sides, feed=feed, cells=cells)
+    return headline_of(edits, *sides, feed=feed, cells=cells)
 
 
 def experience_of(
@@ -316,21 +323,21 @@ def _change(old: Side, new: Side, title: str, job: Job) -> tuple[ChangeSummary, 
     experience = experience_of(job.filters, job.memory, job.host_memory, job.check, job.at, _again(job, new))
     judgement = weigh(old, new, title, job.content_type, experience, job.filters)
     for_host = learn(experience.page, judgement, job.check, job.at)
-    verdict, score, reason, headline = judgement.verdict, judgement.score, judgement.reason, judgement.headline
+    importance, score, reason, headline = judgement.importance, judgement.score, judgement.reason, judgement.headline
     awaited = awaited_by(job.filters, old.text, new.text)
     # a page that waits for something is reported by that alone
     ignored = judgement.ignored if awaited is None and not judgement.differs_at_every_fetch else None
     lesson = Lesson(memory=experience.page.to_bytes(), for_host=tuple(for_host), ignored=ignored)
-    if awaited is Matter.NOISE:
-        verdict, score, reason = awaited, min(score, _MOST_OF_NOISE), NOT_AWAITED
-    elif awaited is Matter.MEANINGFUL and verdict is Matter.NOISE and not judgement.differs_at_every_fetch:
-        verdict, score, reason = awaited, max(score, _LEAST_OF_MEANINGFUL), AWAITED
+    if awaited is Importance.NOISE:
+        importance, score, reason = awaited, min(score, MOST_OF_NOISE), NOT_AWAITED
+    elif awaited is Importance.IMPORTANT and importance is not awaited and not judgement.differs_at_every_fetch:
+        importance, score, reason = awaited, LEAST_SCORES[awaited], AWAITED
         headline = _of_all_edits(judgement.edits) or AWAITED.removesuffix(".")
     # what the page does not wait for is not reported, even if many pages share it
-    cause = b"" if awaited is Matter.NOISE else judgement.cause
+    cause = b"" if awaited is Importance.NOISE else judgement.cause
     change = ChangeSummary(
-        kind=judgement.kind, verdict=verdict, score=score, reason=reason, words_added=judgement.words_added,
+        kind=judgement.kind, importance=importance, score=score, reason=reason, words_added=judgement.words_added,
         words_removed=judgement.words_removed, cause=cause, edits=found_edits(judgement.edits),
-        headline="" if verdict is Matter.NOISE else headline,
+        headline="" if importance is Importance.NOISE else headline,
     )  # fmt: skip
     return change, lesson, judgement.differs_at_every_fetch

@@ -13,9 +13,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from driftline.detection.diff.lines import without_hints
 from driftline.detection.extract.annotations import is_note
-from driftline.detection.messages import REORDERED
-from driftline.detection.noise.edits import kind_of
+from driftline.detection.messages import REORDERED, excerpts
+from driftline.detection.noise.edits import kind_of, line_of
 from driftline.detection.noise.volatile import dates_in, masked, names_age, names_money, names_revision, names_stock
 from driftline.detection.wording import (
     ENDS_SENTENCE,
@@ -66,6 +67,7 @@ _NOT_THERE = re.compile(
 _IN_BRACKETS = re.compile(r"\s*\[[^\]]{1,20}\]$")
 _COUNT = re.compile(r"\d[\d.,]*( \w+)?")
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
+_UNSEEN = dict.fromkeys((0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF))
 
 
 class _Item(NamedTuple):
@@ -133,6 +135,38 @@ def reordered(line: str) -> str:
     """Return the headline of a page of which lines such as this one have another order."""
     named = any(map(str.isalpha, line))
     return f"In another order: {cut(line, _LONGEST_ENTRY)}" if named else REORDERED.removesuffix(".")
+
+
+def exchanged(lines: Sequence[tuple[str, str, str]]) -> str:
+    """Return the headline of lines that changed places, each with the line above it: 'Gold: Ann → Bob (and 1 more)'."""
+    above, before, after = lines[0]
+    label = f"{cut(above, _LONGEST_LABEL)}: " if above else ""
+    return _counted(f"{label}{sides(before, after)}", len(lines) - 1)
+
+
+def restyled(edits: Sequence[LineEdit]) -> str:
+    """Return the headline of lines with other quotes, dashes, gaps or hints; empty if they differ in more."""
+    if not all(_looks_alike(edit) for edit in edits):
+        return ""
+    before, after = (line.text if line else "" for line in (edits[0].old, edits[0].new))
+    if not before or not after:
+        return _counted(f"{'New' if after else 'Removed'}: {cut(after or before, _LONGEST_ENTRY)}", len(edits) - 1)
+    if _seen(before) == _seen(after):
+        return _counted(f"Characters that cannot be seen: {cut(after, LONGEST_SIDE)}", len(edits) - 1)
+    shown = [cut(text, LONGEST_SIDE) for text in excerpts(before, after, LONGEST_SIDE)]
+    return _counted(" → ".join(shown), len(edits) - 1)
+
+
+def _looks_alike(edit: LineEdit) -> bool:
+    if edit.old is None or edit.new is None:
+        return without_hints(line_of(edit).folded) == ""
+    one, other = (without_hints(line.folded).replace(" ", "") for line in (edit.old, edit.new))
+    return one == other
+
+
+def _seen(text: str) -> str:
+    """Return the text without characters of no width, and with plain spaces."""
+    return " ".join(text.translate(_UNSEEN).split())
 
 
 def _cell_labels(

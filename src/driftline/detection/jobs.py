@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from driftline.errors import FailureKind
-from driftline.model.change import ChangeKind, ChangeSummary, Edit, Matter, NoiseKind, Region
+from driftline.model.change import ChangeKind, ChangeSummary, Edit, Importance, NoiseKind, Region
 from driftline.model.outcome import Blob, IgnoredParts, Incomparable, Lesson, Proof
 from driftline.model.page import AddressKind, Failure, PageWarning, WarningKind
 
@@ -192,15 +192,15 @@ def _plain_change(change: ChangeSummary) -> tuple[Any, ...]:
         for edit in change.edits
     ]  # fmt: skip
     return (
-        change.kind.value, change.verdict.value, change.score, change.reason, change.words_added, change.words_removed,
-        change.cause, edits, change.headline,
+        change.kind.value, change.importance.value, change.score, change.reason, change.words_added,
+        change.words_removed, change.cause, edits, change.headline,
     )  # fmt: skip
 
 
 def _change(plain: Sequence[Any]) -> ChangeSummary:
-    kind, verdict, score, reason, added, removed, cause, edits, headline = plain
+    kind, importance, score, reason, added, removed, cause, edits, headline = plain
     return ChangeSummary(
-        kind=ChangeKind(kind), verdict=Matter(verdict), score=score, reason=reason, words_added=added,
+        kind=ChangeKind(kind), importance=Importance(importance), score=score, reason=reason, words_added=added,
         words_removed=removed, cause=cause, edits=tuple([_edit(*edit) for edit in edits]), headline=headline,
     )  # fmt: skip
 

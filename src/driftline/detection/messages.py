@@ -53,7 +53,10 @@ _NOISE: dict[NoiseKind, str] = {
     NoiseKind.TIME_ZONE: "dates that move with the time zone",
     NoiseKind.CALENDAR: "a calendar",
     NoiseKind.COPY: "another copy of what is on the page anyway",
+    NoiseKind.COPYRIGHT: "the copyright notice",
+    NoiseKind.DATE_FORMAT: "how dates are written",
     NoiseKind.FOR_MACHINES: "text that is there for machines",
+    NoiseKind.HINT: "hints such as 'opens in a new window'",
     NoiseKind.LABELS: "the words of links and media",
     NoiseKind.LINKS: "links",
     NoiseKind.LINKS_WITH_TEXT: "links that were added or removed with their words",
@@ -74,6 +77,7 @@ _NOISE: dict[NoiseKind, str] = {
     NoiseKind.EVERY_FETCH: "what differs from one fetch to the next",
     NoiseKind.OTHER_PAGES: "what changes on other pages of the host all the time",
     NoiseKind.USER: "what you called noise",
+    NoiseKind.USER_MINOR: "what you called minor",
 }
 _LONGEST = 100  # characters of a text in a sentence
 _ELLIPSIS = "…"
@@ -160,6 +164,6 @@ def _shared(old: str, new: str) -> int:
     return least
 
 
-def listed(words: Sequence[str]) -> str:
+def listed(words: Sequence[str], last: str = "and") -> str:
     """Return words as they stand in a sentence: 'one, two and three'."""
-    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+    return f" {last} ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))

@@ -15,15 +15,32 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"([0-9]+)-([0-9]+)")  # of a check, see `change_id`
 
 
-class Matter(StrEnum):
-    """Whether a change matters."""
+class Importance(StrEnum):
+    """How important a change is, the most important first.
 
-    MEANINGFUL = "meaningful"
+    A minor change is one of form and not of content, such as another order of the same entries or another way to write
+    the same date: it is listed on request. Noise is what changes by itself, or beside the content.
+    """
+
+    IMPORTANT = "important"
+    MINOR = "minor"
     NOISE = "noise"
+
+    @property
+    def rank(self) -> int:
+        """Its place in the order: 0 is the most important."""
+        return _RANKS[self]
+
+    def reaches(self, least: Importance) -> bool:
+        """Return whether it is at least as important as this."""
+        return self.rank <= least.rank
+
+
+_RANKS = {importance: rank for rank, importance in enumerate(Importance)}
 
 
 class NoiseKind(StrEnum):
-    """What explains an edit that does not matter. `detection.messages` has the words for each."""
+    """What explains an edit that is not important. `detection.messages` has the words for each."""
 
     # something that changes by itself
     AGE = "age"
@@ -39,7 +56,10 @@ class NoiseKind(StrEnum):
     # something that is not what the page is about
     CALENDAR = "calendar"
     COPY = "copy"
+    COPYRIGHT = "copyright"
+    DATE_FORMAT = "date-format"
     FOR_MACHINES = "for-machines"
+    HINT = "hint"
     LABELS = "labels"
     LINKS = "links"
     LINKS_WITH_TEXT = "links-with-text"
@@ -62,6 +82,19 @@ class NoiseKind(StrEnum):
     EVERY_FETCH = "every-fetch"
     OTHER_PAGES = "other-pages"
     USER = "user"
+    USER_MINOR = "user-minor"
+
+
+#: edits of form and not of content: they are minor where they stand in the content
+MINOR_KINDS = frozenset({
+    NoiseKind.COPYRIGHT, NoiseKind.DATE_FORMAT, NoiseKind.HINT, NoiseKind.LABELS, NoiseKind.TYPOGRAPHY,
+    NoiseKind.USER_MINOR,
+})  # fmt: skip
+
+
+def importance_of(noise: NoiseKind | None) -> Importance:
+    """Return how important an edit is that this explains."""
+    return Importance.IMPORTANT if noise is None else Importance.MINOR if noise in MINOR_KINDS else Importance.NOISE
 
 
 class ChangeKind(StrEnum):
@@ -115,7 +148,7 @@ class Edit:
     """One difference between two versions: a line that was rewritten, added (`before` is empty) or removed.
 
     Long lines are cut to the part that differs. `region` is None where it is not known, and `noise` where nothing
-    explains the edit, so that it matters. `heading` is the nearest one above, and empty if there is none.
+    explains the edit, so that it is important. `heading` is the nearest one above, and empty if there is none.
     """
 
     before: str
@@ -125,17 +158,23 @@ class Edit:
     noise: NoiseKind | None
     heading: str = ""
 
+    @property
+    def importance(self) -> Importance:
+        """How important the edit is, by what explains it."""
+        return importance_of(self.noise)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeSummary:
     """What differs between two versions, in a few figures, one sentence and the most important edits.
 
-    The `headline` says what changed in one line; it is empty for noise.
+    The `headline` says what changed in one line; it is empty for noise. `score` is from 0 to 1: at least 0.5 if the
+    change is important, and less than that, but at least 0.4, if it is minor.
     `cause` is the same for the same edits on another page, and empty if nothing was edited but what changes by itself.
     """
 
     kind: ChangeKind
-    verdict: Matter
+    importance: Importance
     score: float
     reason: str
     words_added: int
@@ -144,13 +183,19 @@ class ChangeSummary:
     edits: tuple[Edit, ...] = ()
     headline: str = ""
 
+    @property
+    def decisive_edits(self) -> tuple[Edit, ...]:
+        """Return the edits that are as important as the change; none for noise."""
+        noise = self.importance is Importance.NOISE
+        return () if noise else tuple([edit for edit in self.edits if edit.importance is self.importance])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Two versions of a page that differ, in a way that matters or, by its verdict, in noise only.
+    """Two versions of a page that differ, in a way that matters or, by its importance, in noise only.
 
     `headline` is what changed in one line, and `reason` how it was judged.
-    `said` is the user's own verdict, if there is one, which then is the verdict; the reason stays that of the other.
+    `said` is what the user called it, if anything, which then is its importance; the reason stays that of the other.
     `id` is what people name it by. `cause` is the same for the same edit on other pages, and empty where there is none.
     """
 
@@ -160,12 +205,12 @@ class Change:
     from_version: int
     to_version: int
     kind: ChangeKind
-    verdict: Matter
+    importance: Importance
     score: float
     headline: str
     reason: str
     cause: bytes = b""
-    said: Matter | None = None
+    said: Importance | None = None
     edits: tuple[Edit, ...] = ()
 
     @property
@@ -181,8 +226,8 @@ class Feedback:
     change: str
     url: str
     at: datetime
-    verdict: Matter
-    found: Matter
+    importance: Importance
+    found: Importance
     reason: str
 
 

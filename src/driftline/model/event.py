@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from driftline.errors import FailureKind
-from driftline.model.change import NoiseKind
+from driftline.model.change import Importance, NoiseKind
 from driftline.plurals import count
 from driftline.urls import host_of
 
@@ -141,8 +141,9 @@ class Event:
     `event` says what happened and `at` when the last of its pages was checked. `id` is its number in the event log, and
     0 until it is published. `kind` is that of the change, the failure or the warning, or of the noise that is ignored,
     None for other events. `ids` name the checks that found it, one for each of the `urls`, and none for what a crawl
-    found. `to` has the new addresses of pages that moved, and `edits` what changed. `pages` are those of the `urls` and
-    `to` that are watched. `source` is the command that found it, None until it is published.
+    found. `to` has the new addresses of pages that moved, and `edits` what changed. `importance` is that of the change;
+    other events are important. `pages` are those of the `urls` and `to` that are watched. `source` is the command that
+    found it, None until it is published.
     """
 
     id: int = 0
@@ -158,6 +159,7 @@ class Event:
     to: tuple[str, ...] = ()
     pages: tuple[EventPage, ...] = ()
     edits: tuple[Edit, ...] = ()
+    importance: Importance = Importance.IMPORTANT
     source: EventSource | None = None
 
 

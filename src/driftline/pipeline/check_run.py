@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 from driftline.durations import utc
 from driftline.errors import StoreError, StoreUnavailable
 from driftline.fetch.failures import NOTHING
-from driftline.model.change import Change, Matter
-from driftline.model.outcome import Failed, Proof, Unchanged, Verdict
+from driftline.model.change import Change, Importance
+from driftline.model.outcome import Changed, Failed, Proof, Unchanged, Verdict
 from driftline.pipeline.browser_lane import BrowserLane
 from driftline.pipeline.confirmer import Confirmer
 from driftline.pipeline.consumer import Steps
@@ -114,8 +114,9 @@ class FailedPage:
 class Report:
     """What a run found.
 
-    `noisy` counts the unchanged pages that differ in noise, `left` those that a stopped run did not get to, or that
-    were postponed because their hosts asked for a pause: `quiet` names these hosts, and until when. Pages that are
+    `changed` counts pages with an important or a minor change, `minor` the latter alone, and `noisy` the unchanged
+    pages that differ in noise. `left` counts those that a stopped run did not get to, or that were postponed because
+    their hosts asked for a pause: `quiet` names these hosts, and until when. Pages that are
     `blocked` as unsafe were not fetched. The `changes` and `events` include what earlier runs over the same pages had
     recorded when they failed or were killed, before they could report it. `resources` is how the bounded resources of
     the run were used: at its end none is in use.
@@ -124,6 +125,7 @@ class Report:
     pages: int
     new: int
     changed: int
+    minor: int
     unchanged: int
     noisy: int
     failed: int
@@ -269,11 +271,12 @@ class Run:
         self, page_ids: Sequence[int] | None, right: RightToCheck, *, fresh: bool,
         recorded: Callable[[Sequence[Outcome]], None] | None = None,
         begun: Callable[[int, bool], None] | None = None, slow: Callable[[str, int, float], None] | None = None,
-        barred: Mapping[int, BlockedPage] | None = None,
+        barred: Mapping[int, BlockedPage] | None = None, least: Importance | None = None,
     ) -> Report:  # fmt: skip
         """Check these pages, or all of them, but for those `barred`. The clock runs until the last is committed.
 
-        `recorded` gets every batch of outcomes once it is committed.
+        `recorded` gets every batch of outcomes once it is committed. The report has what is at least as important as
+        `least`, or as the settings say.
         """
         ledger = self._ledger
         started = time.perf_counter()
@@ -284,7 +287,7 @@ class Run:
         pages = _PagesOfRun(ledger, run_id, page_ids, left_out)
         if begun is not None:
             begun(pages.count(), continued)
-        tally = RunTally()
+        tally = RunTally(least or Importance(self._settings.min_importance))
         tally.recall(*ledger.found_before())
         sink = _CheckSink(ledger, run_id, tally, recorded)
         reported = False
@@ -386,11 +389,16 @@ class _PagesOfRun:
 
 
 class RunTally:
-    """Counts outcomes and keeps their changes: for runs that end, since it grows with them."""
+    """Counts outcomes and keeps their changes: for runs that end, since it grows with them.
 
-    def __init__(self) -> None:
+    It reports what is at least as important as `least`.
+    """
+
+    def __init__(self, least: Importance = Importance.IMPORTANT) -> None:
+        self._least = least
         self.counts: Counter[Verdict] = Counter()
         self.bytes = 0  # of the documents, on the wire
+        self.minor = 0  # changed pages whose change is a minor one
         self.noisy = 0  # pages of which only noise changed
         self.failures: list[FailedPage] = []
         self._changes: list[Change] = []
@@ -404,6 +412,8 @@ class RunTally:
         self.counts.update([outcome.verdict for outcome in outcomes])
         self.bytes += sum([outcome.document.size for outcome in outcomes])
         self.noisy += sum([isinstance(one, Unchanged) and one.proof is Proof.NOISE for one in outcomes])
+        changes = [one.change for one in outcomes if isinstance(one, Changed)]
+        self.minor += sum([change.importance is Importance.MINOR for change in changes])
         failed = [outcome for outcome in outcomes if isinstance(outcome, Failed)]
         self.failures += [FailedPage(url=one.document.link.url, failure=one.failure) for one in failed]
         self._changes += changes_of(outcomes)
@@ -432,9 +442,9 @@ class RunTally:
         counts, topology = self.counts, ended.topology
         pages = counts.total()
         return Report(
-            pages=pages, new=counts[Verdict.NEW], changed=counts[Verdict.CHANGED], unchanged=counts[Verdict.UNCHANGED],
-            noisy=self.noisy, failed=counts[Verdict.FAILED], left=left, seconds=seconds,
-            effective_ms=seconds / max(pages, 1) * 1000, bytes=self.bytes, pipeline=plan.pipeline,
+            pages=pages, new=counts[Verdict.NEW], changed=counts[Verdict.CHANGED], minor=self.minor,
+            unchanged=counts[Verdict.UNCHANGED], noisy=self.noisy, failed=counts[Verdict.FAILED], left=left,
+            seconds=seconds, effective_ms=seconds / max(pages, 1) * 1000, bytes=self.bytes, pipeline=plan.pipeline,
             producers=topology.producers, slots=topology.slots, consumers=topology.consumers,
             comparers=topology.comparers, continued=continued, changes=self.changes(), events=self.events(),
             queues=topology.queues, quiet={host: utc(until) for host, until in ended.quiet.items()},
@@ -442,10 +452,11 @@ class RunTally:
         )  # fmt: skip
 
     def changes(self) -> list[Change]:
-        """Return the changes that matter, in the order in which they were recorded."""
-        return [change for change in self._changes if change.verdict is Matter.MEANINGFUL]
+        """Return the changes that are important enough, in the order in which they were recorded."""
+        return [change for change in self._changes if change.importance.reaches(self._least)]
 
     def events(self) -> list[Event]:
-        """Return the events: changes, those that matter first, then what else was found."""
-        changes = sorted(self._changes, key=lambda change: change.verdict is not Matter.MEANINGFUL)
-        return events_of(changes, self._turned, self._dangers, self._ignored)
+        """Return the events that are important enough: changes, the important ones first, then what else was found."""
+        changes = sorted(self._changes, key=lambda change: change.importance.rank)
+        found = events_of(changes, self._turned, self._dangers, self._ignored)
+        return [event for event in found if event.importance.reaches(self._least)]

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, TypeAlias
 
 from driftline.durations import utc
-from driftline.model.change import Change, Matter, change_id, check_of
+from driftline.model.change import Change, Importance, change_id, check_of
 from driftline.model.event import (
     Danger,
     Event,
@@ -88,11 +88,14 @@ def _cause(one: _Found) -> Hashable:
 def _event(same: Sequence[_Found]) -> Event | None:
     """Return the event of these, which have one cause; None if they are not worth a report."""
     # what matters on one page may be noise on others, and the event is about what matters
-    first = next((one for one in same if isinstance(one, Change) and one.verdict is Matter.MEANINGFUL), same[0])
+    first = min(same, key=lambda one: one.importance.rank if isinstance(one, Change) else 0)
     score, reason = 1.0, first.reason
     edits: tuple[Edit, ...] = ()
+    importance = Importance.IMPORTANT  # also that of noise which many pages share
     if isinstance(first, Change):
-        if first.verdict is not Matter.MEANINGFUL and not (first.cause and len(same) >= _SITE_WIDE):
+        if first.importance is Importance.MINOR:
+            importance = Importance.MINOR
+        elif first.importance is Importance.NOISE and not (first.cause and len(same) >= _SITE_WIDE):
             return None
         what, headline, edits = EventKind.CHANGED, first.headline, first.edits
         score = max(one.score for one in same if isinstance(one, Change))
@@ -107,6 +110,7 @@ def _event(same: Sequence[_Found]) -> Event | None:
     return Event(
         event=what, at=max(one.at for one in same), host=first.host, urls=tuple(one.url for one in same),
         kind=first.kind, score=score, headline=headline, reason=reason, ids=tuple(one.id for one in same), edits=edits,
+        importance=importance,
     )  # fmt: skip
 
 
@@ -124,10 +128,10 @@ def _change(found: ReportableChange) -> Change:
         from_version=version.number - 1,
         to_version=version.number,
         kind=summary.kind,
-        verdict=summary.verdict,
+        importance=summary.importance,
         score=summary.score,
         headline=summary.headline or summary.reason,
         reason=summary.reason,
         cause=summary.cause,
-        edits=tuple(edit for edit in summary.edits if not edit.noise),
+        edits=summary.decisive_edits,
     )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driftline.http.headers import lifetime
+from driftline.model.change import Importance
 from driftline.model.outcome import Verdict
 from driftline.schedule.host_table import RetryAfterTable
 from driftline.schedule.page_table import DAY, MOST_FAILURES, PageTable
@@ -207,7 +208,9 @@ class PageStats:
         place = self.places(checks["page_id"])
         sequence, at = np.array(checks["sequence"], np.int32), np.array(checks["at"], np.float64)
         failed = np.array([verdict == Verdict.FAILED for verdict in checks["verdict"]], np.bool_)
-        changed = np.array([verdict == Verdict.CHANGED for verdict in checks["verdict"]], np.bool_)
+        # a page that is only put in another order or written in another way need not be checked more often
+        minor = np.array([importance == Importance.MINOR for importance in checks["importance"]], np.bool_)
+        changed = ~minor & np.array([verdict == Verdict.CHANGED for verdict in checks["verdict"]], np.bool_)
         made_version = np.array([headers is not None for headers in checks["headers"]], np.bool_)
         seconds = np.array([0.0 if headers is None else lifetime(headers) or 0.0 for headers in checks["headers"]])
         first = np.r_[True, place[1:] != place[:-1]] if len(place) else np.zeros(0, np.bool_)

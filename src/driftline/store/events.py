@@ -18,7 +18,7 @@ from sqlalchemy import and_, delete, exists, func, insert, select, update
 
 from driftline.durations import utc
 from driftline.errors import FailureKind
-from driftline.model.change import ChangeKind, Edit, NoiseKind, Region, check_of
+from driftline.model.change import ChangeKind, Edit, Importance, NoiseKind, Region, check_of
 from driftline.model.event import Event, EventKind, EventPage, EventSource
 from driftline.model.page import WarningKind
 from driftline.store.locks import lock_events, patiently, write_once
@@ -124,16 +124,21 @@ class EventLog:
 
         return patiently(look, self._stopped)
 
-    def reader(self, name: str) -> EventReader:
-        """Return the reader of this name. A new one begins with the next event."""
-        return EventReader(self._store, name, self._stopped)
+    def reader(self, name: str, least: Importance = Importance.IMPORTANT) -> EventReader:
+        """Return the reader of this name, for events at least as important. A new one begins with the next event."""
+        return EventReader(self._store, name, self._stopped, least)
 
     def list(
         self, *, since: float | None = None, tag: str | None = None, page_id: int | None = None,
-        limit: int | None = None,
+        limit: int | None = None, least: Importance = Importance.IMPORTANT,
     ) -> Iterator[Event]:  # fmt: skip
-        """Yield the events, the newest first: those `since` a time, of pages with a tag, or of one page."""
+        """Yield the events, the newest first: those `since` a time, of pages with a tag, or of one page.
+
+        They are at least as important as `least`.
+        """
         query = _LISTED
+        if least is Importance.IMPORTANT:
+            query = query.where(events.c.importance == least.value)
         if since is not None:
             query = query.where(events.c.at >= since)
         if page_id is not None:
@@ -157,10 +162,14 @@ class EventLog:
 
 
 class EventReader:
-    """Where one reader of the event log is, kept in the store."""
+    """Where one reader of the event log is, kept in the store. Events less important than `least` count as read."""
 
-    def __init__(self, store: Store, name: str, stopped: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self, store: Store, name: str, stopped: Callable[[], bool] = lambda: True,
+        least: Importance = Importance.IMPORTANT,
+    ) -> None:  # fmt: skip
         self.name = name
+        self._least = least
         self._store = store
         self._stopped = stopped
         self._position = patiently(self._open, stopped)
@@ -178,14 +187,19 @@ class EventReader:
             return int(found)
 
     def read(self, limit: int = _PORTION) -> list[Event]:
-        """Return the next events, the oldest first."""
+        """Return the next events that are important enough, the oldest first."""
 
         def read() -> list[Event]:
             with self._store.read() as connection:
                 following = _LISTED.where(events.c.id > self._position).order_by(events.c.id).limit(limit)
                 return [_event(row) for row in connection.execute(following)]
 
-        return patiently(read, self._stopped)
+        while found := patiently(read, self._stopped):
+            wanted = [event for event in found if event.importance.reaches(self._least)]
+            if wanted:
+                return wanted
+            self.advance(found[-1])  # so that a reader which wants them later does not get old ones
+        return []
 
     def advance(self, event: Event) -> None:
         """Store that all events up to this one are done.
@@ -265,9 +279,12 @@ def insert_events(
         for event in found
     ]  # fmt: skip
     rows = [
-        {"kind": event.event.value, "at": event.at.timestamp(), "source": event.source, "payload": _payload(event)}
+        {
+            "kind": event.event.value, "at": event.at.timestamp(), "source": event.source,
+            "importance": event.importance.value, "payload": _payload(event),
+        }
         for event in complete
-    ]
+    ]  # fmt: skip
     made = insert(events).returning(events.c.id, sort_by_parameter_order=True)
     ids = [row.id for row in connection.execute(made, rows)]
     published = [replace(event, id=number) for event, number in zip(complete, ids, strict=True)]
@@ -360,6 +377,7 @@ def _event(row: Any) -> Event:
     kinds = _KINDS.get(given["event"])
     given["kind"] = None if kinds is None else kinds(given["kind"])
     given["at"] = utc(given["at"])
+    given["importance"] = Importance(given["importance"])
     given["edits"] = tuple(
         Edit(
             before=edit["before"], after=edit["after"], kind=ChangeKind(edit["kind"]), noise=None,

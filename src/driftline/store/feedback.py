@@ -12,7 +12,7 @@ from sqlalchemy import and_, delete, insert, select
 
 from driftline.durations import utc
 from driftline.errors import UnknownChange, UsageError
-from driftline.model.change import Feedback, Matter, NoiseKind, change_id
+from driftline.model.change import Feedback, Importance, NoiseKind, change_id
 from driftline.model.event import Ignored
 from driftline.model.outcome import Failed
 from driftline.noise_memory import Memory
@@ -115,19 +115,24 @@ def keys_of_ignored(store: Store, change: ChangeKey) -> tuple[set[bytes], set[by
 
 
 def remember(
-    store: Store, change: ChangeKey, keys: Collection[bytes], host_keys: Collection[bytes], matter: Matter, at: float
+    store: Store,
+    change: ChangeKey,
+    keys: Collection[bytes],
+    host_keys: Collection[bytes],
+    importance: Importance,
+    at: float,
 ) -> None:
     """Store feedback on a change, in place of earlier feedback, and pin its keys in the memories."""
     row = {
-        "page_id": change.page_id, "sequence": change.sequence, "at": at, "verdict": matter.value,
+        "page_id": change.page_id, "sequence": change.sequence, "at": at, "importance": importance.value,
         "page_keys": b"".join(sorted(keys)), "host_keys": b"".join(sorted(host_keys)),
     }  # fmt: skip
     with store.write() as connection:
         _lock(connection, change)
         _withdraw(store, connection, change)
         connection.execute(insert(feedback).values(row))
-        _rewrite(store, connection, change, lambda memory: memory.pin(keys, matter))
-        _rewrite_host(store, connection, host_of(change.url), lambda memory: memory.pin(host_keys, matter))
+        _rewrite(store, connection, change, lambda memory: memory.pin(keys, importance))
+        _rewrite_host(store, connection, host_of(change.url), lambda memory: memory.pin(host_keys, importance))
 
 
 def withdraw(store: Store, change: ChangeKey) -> bool:
@@ -163,8 +168,8 @@ def all_said(store: Store) -> list[Feedback]:
         )
         return [
             Feedback(
-                change=change_id(row.page_id, row.sequence), url=row.url, at=utc(row.at), verdict=Matter(row.verdict),
-                found=Matter(row.found), reason=row.reason,
+                change=change_id(row.page_id, row.sequence), url=row.url, at=utc(row.at),
+                importance=Importance(row.importance), found=Importance(row.found), reason=row.reason,
             )
             for row in rows
         ]  # fmt: skip
@@ -202,13 +207,13 @@ def _unpin(memory: Memory, keys: set[bytes], left: Sequence[Row[tuple[str]]], co
     memory.unpin(keys)
     for other in left:
         # there may be the same feedback on another change, or the opposite before
-        memory.pin(keys & _split(getattr(other, column)), Matter(other.verdict))
+        memory.pin(keys & _split(getattr(other, column)), Importance(other.importance))
 
 
 def _all_feedback() -> Select[tuple[str]]:
     this_change = and_(changes.c.page_id == feedback.c.page_id, changes.c.sequence == feedback.c.sequence)
     return (
-        select(feedback, pages.c.url, changes.c.verdict.label("found"), changes.c.reason)
+        select(feedback, pages.c.url, changes.c.importance.label("found"), changes.c.reason)
         .join(pages, pages.c.id == feedback.c.page_id)
         .join(changes, this_change)
     )

@@ -13,7 +13,7 @@ from sqlalchemy import and_, case, exists, func, not_, or_, select
 
 from driftline.durations import utc, utc_or_none
 from driftline.errors import BrokenVersion, FailureKind, UnknownVersion
-from driftline.model.change import Change, ChangeKind, Matter, change_id
+from driftline.model.change import Change, ChangeKind, Importance, change_id
 from driftline.model.outcome import Blob, Check, Incomparable, Old, Proof, Verdict, Version
 from driftline.model.page import Failure, Page, PageWarning, WarningKind
 from driftline.store.blobs import chain_of, unpack, unpack_all, unpack_both
@@ -48,14 +48,16 @@ _BLOBS_AT_ONCE = 100
 
 _THIS_CHANGE = and_(changes.c.page_id == checks.c.page_id, changes.c.sequence == checks.c.sequence)
 _OF_THIS_CHANGE = and_(feedback.c.page_id == changes.c.page_id, feedback.c.sequence == changes.c.sequence)
-# feedback on a change outweighs the verdict of the check
-_matter = func.coalesce(feedback.c.verdict, changes.c.verdict)
+# feedback on a change outweighs what the check found
+_importance = func.coalesce(feedback.c.importance, changes.c.importance)
 _THIS_TURN = and_(turns.c.page_id == checks.c.page_id, turns.c.sequence == checks.c.sequence)
-_FOUND_NEWS = func.coalesce(_matter == Matter.MEANINGFUL.value, checks.c.verdict != Verdict.UNCHANGED.value)
+_FOUND_NEWS = func.coalesce(_importance != Importance.NOISE.value, checks.c.verdict != Verdict.UNCHANGED.value)
 _WARNED = exists().where(warnings.c.page_id == checks.c.page_id, warnings.c.sequence == checks.c.sequence)
 _THIS_IGNORED = and_(ignored.c.page_id == checks.c.page_id, ignored.c.sequence == checks.c.sequence)
 _IS_NEWS = or_(turns.c.turn.is_not(None), ignored.c.kind.is_not(None), _FOUND_NEWS, _WARNED)
-_IS_NOISE = or_(checks.c.proof == Proof.NOISE.value, and_(_matter == Matter.NOISE.value, checks.c.proof.is_(None)))
+_IS_NOISE = or_(
+    checks.c.proof == Proof.NOISE.value, and_(_importance == Importance.NOISE.value, checks.c.proof.is_(None))
+)
 
 
 class Repository:
@@ -118,7 +120,7 @@ class Repository:
         )  # fmt: skip
 
     def history(self, page: Page, limit: int | None = None, *, news_only: bool = False) -> list[Check]:
-        """Return the checks of a page, the latest first; with `news_only` those that found something meaningful."""
+        """Return the checks of a page, the latest first; with `news_only` without those that found nothing or noise."""
         this_version = and_(versions.c.page_id == checks.c.page_id, versions.c.sequence == checks.c.sequence)
         query = (
             select(
@@ -129,11 +131,11 @@ class Repository:
                 changes.c.kind,
                 changes.c.score,
                 changes.c.reason,
-                changes.c.verdict.label("matter"),
+                changes.c.importance.label("found"),
                 changes.c.cause,
                 changes.c.edits,
                 changes.c.headline,
-                feedback.c.verdict.label("said"),
+                feedback.c.importance.label("said"),
                 turns.c.turn,
                 turns.c.reason.label("turned"),
                 ignored.c.label,
@@ -163,7 +165,7 @@ class Repository:
         return [replace(one, warnings=by_check[one.sequence]) if one.sequence in by_check else one for one in found]
 
     def quiet_checks(self, page: Page) -> tuple[int, int]:
-        """Return how many checks of the page found nothing meaningful, and how many of these found noise."""
+        """Return how many checks of the page found nothing or only noise, and how many of these found noise."""
         noisy = func.coalesce(func.sum(case((_IS_NOISE, 1), else_=0)), 0)
         every = checks.outerjoin(changes, _THIS_CHANGE).outerjoin(feedback, _OF_THIS_CHANGE)
         every = every.outerjoin(turns, _THIS_TURN).outerjoin(ignored, _THIS_IGNORED)
@@ -173,13 +175,13 @@ class Repository:
         return quiet, noise
 
     def newest_change(self, page: Page) -> tuple[int, int]:
-        """Return the two versions of the newest meaningful change; the newest two if there is none."""
+        """Return the two versions of the newest important change, else of the newest minor one, else the newest two."""
         query = (
             select(changes.c.from_version, changes.c.to_version)
             .outerjoin(feedback, _OF_THIS_CHANGE)
             .where(changes.c.page_id == page.id)
-            .where(func.coalesce(feedback.c.verdict, changes.c.verdict) == Matter.MEANINGFUL.value)
-            .order_by(changes.c.sequence.desc())
+            .where(_importance != Importance.NOISE.value)
+            .order_by(case((_importance == Importance.IMPORTANT.value, 0), else_=1), changes.c.sequence.desc())
             .limit(1)
         )
         with self._store.read() as connection:
@@ -189,7 +191,7 @@ class Repository:
     def change(self, page: Page, old: int, new: int) -> Change | None:
         """Return what was recorded of the change between two versions; None if they do not follow each other."""
         query = (
-            select(changes, changes.c.verdict.label("matter"), feedback.c.verdict.label("said"))
+            select(changes, changes.c.importance.label("found"), feedback.c.importance.label("said"))
             .outerjoin(feedback, _OF_THIS_CHANGE)
             .where(and_(changes.c.page_id == page.id, changes.c.from_version == old, changes.c.to_version == new))
         )
@@ -247,9 +249,9 @@ def _change(url: str, row: Row[Any]) -> Change:
     return Change(
         id=change_id(row.page_id, row.sequence), url=url, at=utc(row.at),
         from_version=row.from_version, to_version=row.from_version + 1, kind=ChangeKind(row.kind),
-        verdict=Matter(row.said or row.matter), score=row.score,
+        importance=Importance(row.said or row.found), score=row.score,
         headline=row.headline or row.reason, reason=row.reason, cause=row.cause or b"",
-        said=Matter(row.said) if row.said else None, edits=edits_of(row.edits),
+        said=Importance(row.said) if row.said else None, edits=edits_of(row.edits),
     )  # fmt: skip
 
 

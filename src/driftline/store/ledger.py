@@ -402,7 +402,7 @@ def _insert_found(store: Store, connection: Connection, outcomes: Sequence[Outco
         if change is not None:
             changes.append((
                 link.page_id, link.sequence, version.number - 1, version.number, at, change.kind._value_, change.score,
-                change.reason, change.words_added, change.words_removed, change.verdict._value_,
+                change.reason, change.words_added, change.words_removed, change.importance._value_,
                 change.cause or None, stored_edits(change), change.headline or None,
             ))  # fmt: skip
     statements = store.statements

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from sqlalchemy import and_, bindparam, delete, insert, or_, select
 
 from driftline.durations import utc
-from driftline.model.change import Change, ChangeKind, Edit, Matter, Region, change_id, check_of
+from driftline.model.change import Change, ChangeKind, Edit, Importance, Region, change_id, check_of
 from driftline.model.event import Danger, EventKind, EventSource, Turn
 from driftline.model.outcome import changes_to_report
 from driftline.model.page import WarningKind
@@ -127,14 +127,14 @@ def found_by(connection: Connection, recorded: Iterable[tuple[int, float]]) -> U
 
 def stored_edits(change: ChangeSummary) -> str | None:
     """Return the edits of a change as they are stored; None for noise, which is not reported."""
-    if change.verdict is not Matter.MEANINGFUL or not change.edits:
+    if change.importance is Importance.NOISE or not change.edits:
         return None
-    kept = [edit for edit in change.edits if not edit.noise]
+    kept = change.decisive_edits
     return json.dumps([[edit.before, edit.after, edit.region, edit.kind, edit.heading] for edit in kept])
 
 
 def edits_of(stored: str | None) -> tuple[Edit, ...]:
-    """Return the edits that matter of a stored change."""
+    """Return the edits of a stored change that are as important as it is."""
     return tuple(
         Edit(
             before=before, after=after, region=Region(region) if region else None, kind=ChangeKind(kind), noise=None,
@@ -169,7 +169,7 @@ def read_outbox(
     if not kinds:
         return {}
     by_run = runs.c.scope == RUN
-    ripe = or_(changes.c.verdict == Matter.MEANINGFUL.value, ~by_run, by_run.is_(None), changes.c.at <= noise_until)
+    ripe = or_(changes.c.importance != Importance.NOISE.value, ~by_run, by_run.is_(None), changes.c.at <= noise_until)
     # a check that is still at work publishes all that it found at its end
     over = and_(~by_run, runs.c.ended_at.is_not(None))
     these = or_(by_run, over) if run_ids is None else or_(checks.c.run_id.in_(run_ids), over)
@@ -193,11 +193,11 @@ def read_outbox(
 
 def _with_same_cause(connection: Connection, found: list[Change], noise_until: float, limit: int) -> list[Change]:
     """Return these changes of `run`, and the noise that waits although it has the same cause as one of them."""
-    causes = {(one.host, one.cause) for one in found if one.cause and one.verdict is Matter.MEANINGFUL}
+    causes = {(one.host, one.cause) for one in found if one.cause and one.importance is not Importance.NOISE}
     if not causes or noise_until == math.inf:
         return found
     waiting = _CHANGES.join(runs, runs.c.id == checks.c.run_id).where(
-        runs.c.scope == RUN, changes.c.verdict == Matter.NOISE.value, changes.c.at > noise_until
+        runs.c.scope == RUN, changes.c.importance == Importance.NOISE.value, changes.c.at > noise_until
     )
     joined = list(found)
     for some in in_batches(sorted({cause for _, cause in causes})):
@@ -252,6 +252,6 @@ def _danger(row: Row[Any]) -> Danger:
 def _change(row: Row[Any]) -> Change:
     return Change(
         id=change_id(row.page_id, row.sequence), url=row.url, at=utc(row.at), from_version=row.from_version,
-        to_version=row.to_version, kind=ChangeKind(row.kind), verdict=Matter(row.verdict), score=row.score,
+        to_version=row.to_version, kind=ChangeKind(row.kind), importance=Importance(row.importance), score=row.score,
         headline=row.headline or row.reason, reason=row.reason, cause=row.cause or b"", edits=edits_of(row.edits),
     )  # fmt: skip

@@ -12,7 +12,7 @@ from sqlalchemy import BigInteger, Integer, Text, and_, bindparam, cast, delete,
 
 from driftline.errors import FailureKind
 from driftline.model.outcome import Verdict
-from driftline.store.schema import checks, distrusted, pages, rates, setbacks, states, versions, visits
+from driftline.store.schema import changes, checks, distrusted, pages, rates, setbacks, states, versions, visits
 from driftline.store.statements import BATCHES, BINARY, in_batches
 
 if TYPE_CHECKING:
@@ -70,15 +70,17 @@ _VISITS = (
 
 _NOT_LEARNED = and_(checks.c.page_id == states.c.page_id, checks.c.sequence > func.coalesce(rates.c.sequence, 0))
 _VERSION_OF_CHECK = and_(versions.c.page_id == checks.c.page_id, versions.c.sequence == checks.c.sequence)
-_UNLEARNED_COLUMNS = ("page_id", *FAILURE_COLUMNS, *RATE_COLUMNS, "sequence", "at", "verdict", "headers")
+_CHANGE_OF_CHECK = and_(changes.c.page_id == checks.c.page_id, changes.c.sequence == checks.c.sequence)
+_UNLEARNED_COLUMNS = ("page_id", *FAILURE_COLUMNS, *RATE_COLUMNS, "sequence", "at", "verdict", "headers", "importance")
 _UNLEARNED = (
     select(
         states.c.page_id, states.c.failures, states.c.checked_at, states.c.retry_at, *_RATES, checks.c.sequence,
-        checks.c.at, checks.c.verdict, versions.c.headers,
+        checks.c.at, checks.c.verdict, versions.c.headers, changes.c.importance,
     )
     .outerjoin(rates, rates.c.page_id == states.c.page_id)
     .outerjoin(checks, _NOT_LEARNED)
     .outerjoin(versions, _VERSION_OF_CHECK)
+    .outerjoin(changes, _CHANGE_OF_CHECK)
     .where(states.c.page_id.in_(bindparam("page_ids", expanding=True)))
     .order_by(states.c.page_id, checks.c.sequence)
     .execution_options(yield_per=BATCHES.checks)

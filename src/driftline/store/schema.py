@@ -13,9 +13,9 @@ Pages and checks
 - `runs`, `checks`: every run, and every check that one recorded.
 - `versions`: the past states of pages. `reading` as in `states`; `unread` is a reading that the version could not be
   given, `reread_at` when another reading changed its text.
-- `changes`: two versions that differ. `edits` is a JSON list, for meaningful changes: before, after, region, kind and
-  heading. `headline` is what changed in one line, null for noise.
-- `feedback`: the user's verdicts on changes, with their keys in the memories; a change keeps its own verdict.
+- `changes`: two versions that differ. `edits` is a JSON list: before, after, region, kind and heading. `headline` is
+  what changed in one line. Both are null for noise.
+- `feedback`: what the user called changes, with their keys in the memories; a change keeps its own importance.
 - `turns`: the checks by which a page began to fail or recovered. `warnings`: dangerous content that checks found.
 - `ignored`: the checks since which parts of a page are ignored, with the first part, how many others there are, and
   their keys in the memories; `is_news` is false if the same was reported of several other pages of the host.
@@ -246,7 +246,7 @@ changes = Table(
     Column("reason", Text, nullable=False),
     Column("words_added", Integer, nullable=False),
     Column("words_removed", Integer, nullable=False),
-    Column("verdict", Text, nullable=False, server_default="meaningful"),
+    Column("importance", Text, nullable=False, server_default="important"),
     Column("cause", LargeBinary),
     Column("edits", Text),
     Column("headline", Text),
@@ -279,6 +279,7 @@ events = Table(
     Column("kind", Text, nullable=False),
     Column("at", Double, nullable=False),
     Column("source", Text, nullable=False),
+    Column("importance", Text, nullable=False),
     Column("payload", JSON, nullable=False),
     Index("ix_events_at", "at"),
     sqlite_autoincrement=True,
@@ -316,7 +317,7 @@ feedback = Table(
     Column("page_id", Integer, primary_key=True, autoincrement=False),
     Column("sequence", Integer, primary_key=True, autoincrement=False),
     Column("at", Double, nullable=False),
-    Column("verdict", Text, nullable=False),
+    Column("importance", Text, nullable=False),
     Column("page_keys", LargeBinary, nullable=False),
     Column("host_keys", LargeBinary, nullable=False),
     ForeignKeyConstraint(["page_id", "sequence"], ["changes.page_id", "changes.sequence"], ondelete="CASCADE"),

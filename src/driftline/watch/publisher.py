@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, Self
 
 from driftline.errors import StoreError
-from driftline.model.change import Matter
+from driftline.model.change import Importance
 from driftline.model.outcome import changes_to_report
 from driftline.pipeline.grouping import events_of
 
@@ -161,7 +161,7 @@ class Publisher:
     def recorded(self, recorded: Recorded) -> None:
         """Publish what these outcomes, which were just committed, found; soon, and in the publisher's thread."""
         changes = changes_to_report(recorded.outcomes)
-        noise = [one.document.fetched_at for one in changes if one.change.verdict is Matter.NOISE]
+        noise = [one.document.fetched_at for one in changes if one.change.importance is Importance.NOISE]
         if not changes and not recorded.turned and not recorded.dangers and not recorded.ignored:
             return
         with self._lock:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar
 
 from driftline.errors import RunStalled, RunStopped, StoreBusy, StoreLocked, StoreUnavailable
+from driftline.model.change import Importance
 from driftline.runtime import MemoryTrimmer
 from driftline.store.locks import patiently
 from driftline.watch.publisher import EventListener, Publisher
@@ -202,13 +203,15 @@ class WatchOptions:
     """The options of a watcher.
 
     `every` is the average time between checks of pages without an interval of their own, `budget` limits the checks.
-    With `once`, everything that is due or new is checked, and then it ends.
+    With `once`, everything that is due or new is checked, and then it ends. Readers of the event log get what is at
+    least as important as `least`.
     """
 
     every: str = "1h"
     budget: str | None = None
     policy: str | None = None
     once: bool = False
+    least: Importance = Importance.IMPORTANT
 
 
 @dataclass(slots=True)
@@ -357,6 +360,7 @@ class _Events:
         self.reader: EventReader | None = None
         self.error: Exception | None = None
         self._ended = False
+        self._least = options.least
         self._changed = threading.Event()
         self._watcher = Watcher(watch_list, options, self._opened, stop, remark=lambda _: None)
         self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
@@ -364,7 +368,7 @@ class _Events:
 
     @contextmanager
     def _opened(self, log: EventLog) -> Iterator[Sequence[EventListener]]:
-        self.reader = log.reader(READER)
+        self.reader = log.reader(READER, self._least)
         yield [self]
 
     def wake(self) -> None:

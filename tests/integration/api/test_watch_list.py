@@ -89,8 +89,10 @@ def pages(tmp_path: Path) -> Iterator[Driftline]:
         ),
         (lambda pages: pages.pages(limit="3"), "limit takes a whole number, 0 or more, not '3'."),
         (lambda pages: pages.check(URL, tag="a"), "Give either URLs or a tag, not both."),
+        (lambda pages: pages.check(min_importance="all"), "min_importance takes 'important' or 'minor', not 'all'."),
+        (lambda pages: pages.changes(min_importance=3), "min_importance takes 'important' or 'minor', not 3."),
         (lambda pages: pages.visit(URL, seconds="3"), "A visit takes a number of seconds, not '3'."),
-        (lambda pages: pages.history.feedback("1-1", "bad"), "A change is meaningful or noise, not 'bad'."),
+        (lambda pages: pages.history.feedback("1-1", "bad"), "A change is important, minor or noise, not 'bad'."),
         (
             lambda _: driftline.open(5),  # type: ignore[arg-type]
             "A store is named by a path or a postgresql:// URL, not by 5.",

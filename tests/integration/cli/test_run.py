@@ -89,6 +89,20 @@ def test_what_a_command_did_not_get_is_left_to_the_next_run(site: Site, tmp_path
     assert json.loads(heard.read_text())["event"] == "changed"
 
 
+@pytest.mark.parametrize("wanted", [[], ["--min", "minor"]])
+def test_minor_changes_are_given_to_the_command_on_request(site: Site, tmp_path: Path, wanted: list[str]) -> None:
+    heard = tmp_path / "heard"
+    run = ["run", "--once", *wanted, "--exec", f"sh -c 'cat >> {heard}'"]
+    url = site.put("/", "Words of a page. Log in to read more.")
+    main_with(["add", url, "--every", "1h"])
+    for words in ("Words of a page. Log in to read more.", "Words of a page. Login to read more."):
+        site.put("/", words)
+        assert main_with(["check"]) == 0
+        assert main_with(run) == 0
+    told = heard.read_text() if heard.exists() else ""
+    assert [json.loads(line)["importance"] for line in told.splitlines()] == ["minor"] * len(wanted[1:])
+
+
 def test_what_a_check_printed_is_not_printed_by_the_next_run(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     main_with(["add", site.put("/", "Words of a page, as they were at first."), "--every", "1h"])
     main_with(["check"])

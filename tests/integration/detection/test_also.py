@@ -11,7 +11,7 @@ import pytest
 import driftline
 from driftline import Plan
 from driftline.api import workspace_of
-from driftline.model.change import Matter
+from driftline.model.change import Importance
 from driftline.model.outcome import Check, Proof, Verdict
 from driftline.model.page import Filter, FilterKind
 from support.making import settings
@@ -61,7 +61,7 @@ def test_a_link_to_a_new_file_is_reported_if_links_count(site: Site, plan: Plan)
     found = site.check(link("/2026.pdf?utm_source=mail"), plan)
     assert (found.verdict, found.version) == (Verdict.CHANGED, 2)
     assert found.change is not None
-    assert (found.change.kind, found.change.verdict, found.change.score) == ("links", Matter.MEANINGFUL, 0.5)
+    assert (found.change.kind, found.change.importance, found.change.score) == ("links", Importance.IMPORTANT, 0.5)
     assert found.reason == "1 link changed: price list: /2025.pdf → /2026.pdf."
     assert "-[link] price list → /2025.pdf" in site.pages.diff(site.url).splitlines()
     same = site.check(link("/2026.pdf?utm_source=other"), plan)

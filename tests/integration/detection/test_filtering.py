@@ -11,7 +11,7 @@ import driftline
 from driftline import Plan
 from driftline.api import workspace_of
 from driftline.errors import FailureKind
-from driftline.model.change import Matter
+from driftline.model.change import Importance
 from driftline.model.outcome import Check, Proof, Verdict
 from driftline.model.page import Filter, FilterKind
 from driftline.store.blobs import digest, pack
@@ -172,7 +172,7 @@ def test_an_edit_of_the_filters_is_no_change_of_the_page(shop: Shop) -> None:
     found = shop.pages.history.checks(shop.url, 1)[0]
     assert (found.proof, found.version) == (Proof.REREAD, 2)
     assert found.change is not None
-    assert (found.change.kind, found.change.verdict) == ("reading", Matter.NOISE)
+    assert (found.change.kind, found.change.importance) == ("reading", Importance.NOISE)
     assert (shop.text(), shop.text(1)) == ("5 €", whole), "what was stored stays as it was"
     assert shop.pages.pages()[0].changed_at == changed_at
     assert shop.check().proof is Proof.WIRE

@@ -13,7 +13,7 @@ import pytest
 import driftline
 from driftline import Report
 from driftline.cli.main import main_with
-from driftline.model.change import Matter, NoiseKind
+from driftline.model.change import Importance, NoiseKind
 from driftline.model.event import EventKind
 from support.making import settings
 from support.servers import Answer, Request, Server, html
@@ -81,7 +81,7 @@ def test_a_place_that_is_ignored_is_reported_once_and_again_reported_after_feedb
     since = {one.sequence: one.ignored and one.ignored.label for one in garden.pages.history.checks(url)}
     assert since == {1: None, 2: None, 3: None, 4: "Tips", 5: None, 6: None}
 
-    garden.pages.history.feedback("1-4", Matter.MEANINGFUL)
+    garden.pages.history.feedback("1-4", Importance.IMPORTANT)
     again = [garden.check(tip(word)) for word in (*WORDS[6:], *WORDS)]
     assert {report.changed for report in again} == {1}, "it is not learned again"
     assert not any(map(ignoring, again))
@@ -96,7 +96,7 @@ def test_feedback_on_an_ignored_part_is_about_nothing_else(garden: Garden) -> No
     for number in range(4):
         report = garden.check(f"{latency(40 + 7 * number)}<p>{100 + 13 * number} views</p>")
     assert ignoring(report) == ["Now ignoring 'Server' (54 ms → 61 ms): it differs at every check"]
-    garden.pages.history.feedback("1-4", Matter.MEANINGFUL)
+    garden.pages.history.feedback("1-4", Importance.IMPORTANT)
     assert garden.check(f"{latency(61)}<p>180 views</p>").noisy == 1
     assert garden.check(f"{latency(70)}<p>180 views</p>").changed == 1
 
@@ -110,7 +110,7 @@ def test_a_section_that_is_drawn_at_every_fetch_is_named_by_its_heading(garden: 
         "Now ignoring 'Also bought': it differs at every check"
     ]
     (event,) = [event for event in garden.pages.changes() if event.event is EventKind.IGNORING]
-    garden.pages.history.feedback(event.ids[0], Matter.MEANINGFUL)
+    garden.pages.history.feedback(event.ids[0], Importance.IMPORTANT)
     again = [garden.pages.check() for _ in range(8)]
     assert {report.changed for report in again} == {1}, "although a second fetch shows others"
 
@@ -139,7 +139,7 @@ def test_several_parts_are_one_event_that_counts_them(garden: Garden) -> None:
     for number, word in enumerate(WORDS[:4]):
         report = garden.check(f"{latency(40 + 7 * number)}<p>More</p>{tip(word)}")
     assert ignoring(report) == ["Now ignoring 'Server' and 1 other part: they differ at every check"]
-    garden.pages.history.feedback("1-4", Matter.MEANINGFUL)
+    garden.pages.history.feedback("1-4", Importance.IMPORTANT)
     assert garden.check(f"{latency(90)}<p>More</p>{tip(WORDS[3])}").changed == 1
     assert garden.check(f"{latency(90)}<p>More</p>{tip(WORDS[4])}").changed == 1
 
@@ -169,7 +169,7 @@ def test_what_is_ignored_because_of_other_pages_is_reported_for_one_of_them(gard
         newest = garden.pages.history.checks(url)[0]
         assert newest.ignored is not None, "each page says so in its history"
     (event,) = [event for event in found[0].events if event.event is EventKind.IGNORING]
-    garden.pages.history.feedback(event.ids[0], Matter.MEANINGFUL)
+    garden.pages.history.feedback(event.ids[0], Importance.IMPORTANT)
     assert garden.check(latency(99), *others).changed == 3
 
 

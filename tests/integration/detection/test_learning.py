@@ -8,7 +8,7 @@ import pytest
 import driftline
 from driftline import Plan
 from driftline.errors import FailureKind, UnknownChange, UsageError
-from driftline.model.change import Matter
+from driftline.model.change import Importance
 from driftline.model.outcome import Proof, Verdict
 from support.making import settings
 from support.servers import Answer, Request, Server, html
@@ -271,12 +271,12 @@ def test_what_the_user_calls_noise_is_noise_from_then_on(site: Site) -> None:
     site.pages.check()
     site.parts["news"] = "<p>News: a choir sings in the old town hall tonight.</p>"
     change = site.pages.check().changes[0]
-    assert site.pages.history.feedback(change.id, Matter.NOISE) == url
+    assert site.pages.history.feedback(change.id, Importance.NOISE) == url
     judged = site.pages.history.checks(url)[0].change
     assert judged is not None
-    assert (judged.verdict, judged.said, judged.reason) == (Matter.NOISE, Matter.NOISE, change.reason)
-    assert [(said.change, said.verdict, said.found) for said in site.pages.history.all_feedback()] == [
-        (change.id, Matter.NOISE, Matter.MEANINGFUL)
+    assert (judged.importance, judged.said, judged.reason) == (Importance.NOISE, Importance.NOISE, change.reason)
+    assert [(said.change, said.importance, said.found) for said in site.pages.history.all_feedback()] == [
+        (change.id, Importance.NOISE, Importance.IMPORTANT)
     ]
     site.parts["news"] = "<p>News: nobody knows what happened at the harbour.</p>"
     assert site.pages.check().noisy == 1
@@ -293,12 +293,64 @@ def test_feedback_on_a_change_of_a_selected_part_is_about_all_reported_edits(sit
         if word == WORDS[3]:
             site.parts["news"] = "<p>News: a choir sings in the old town hall tonight.</p>"
         report = site.pages.check()
-    site.pages.history.feedback(report.changes[0].id, Matter.NOISE)
+    site.pages.history.feedback(report.changes[0].id, Importance.NOISE)
     site.parts["tip"] = tip(WORDS[5])
     assert site.pages.check().noisy == 1, "of what somebody selected, nothing falls silent by itself"
 
 
-def test_what_the_user_marks_as_meaningful_is_reported_from_then_on(site: Site) -> None:
+def test_minor_changes_are_counted_and_listed_on_request(site: Site) -> None:
+    url = site.server.url("/")
+    site.parts["list"] = "<ul><li>Ann Archer</li><li>Bert Baker</li><li>Carl Cooper</li></ul>"
+    site.pages.add(url)
+    site.pages.check()
+    site.parts["list"] = "<ul><li>Carl Cooper</li><li>Ann Archer</li><li>Bert Baker</li></ul>"
+    report = site.pages.check()
+    assert (report.changed, report.minor, report.noisy, report.changes, report.events) == (1, 1, 0, [], [])
+    site.parts["list"] = "<ul><li>Bert Baker</li><li>Carl Cooper</li><li>Ann Archer</li></ul>"
+    report = site.pages.check(min_importance="minor")
+    assert (report.minor, report.changes[0].importance) == (1, Importance.MINOR)
+    assert report.events[0].headline == report.changes[0].headline == "In another order: Bert Baker"
+    assert list(site.pages.changes()) == []
+    assert [event.importance for event in site.pages.changes(min_importance="minor")] == [Importance.MINOR] * 2
+    newest, *_ = site.pages.history.checks(url, news_only=True)
+    assert (newest.verdict, newest.change and newest.change.importance) == ("changed", Importance.MINOR)
+
+
+def test_the_order_of_a_page_is_as_important_as_the_user_says(site: Site) -> None:
+    orders = ("Ann", "Bert", "Carl"), ("Carl", "Ann", "Bert"), ("Bert", "Carl", "Ann")
+    pages = [f"<ol>{''.join(f'<li>{name} runs fast</li>' for name in names)}</ol>" for names in orders]
+    site.pages.add(site.server.url("/"))
+    for said, figures in (
+        (Importance.IMPORTANT, (1, 0, 0)), (Importance.NOISE, (0, 0, 1)), (Importance.MINOR, (1, 1, 0)),
+    ):  # fmt: skip
+        site.parts["rank"] = pages[0]
+        site.pages.check()
+        site.parts["rank"] = pages[1]
+        site.pages.check()
+        change = site.pages.history.checks(site.server.url("/"))[0].change
+        assert change is not None
+        site.pages.history.feedback(change.id, said)
+        site.parts["rank"] = pages[2]
+        report = site.pages.check()
+        assert (report.changed, report.minor, report.noisy) == figures
+
+
+def test_what_the_user_calls_minor_is_minor_from_then_on(site: Site) -> None:
+    site.parts["news"] = "<p>News: the amber fair opens on the hill behind the mill.</p>"
+    site.pages.add(site.server.url("/"))
+    site.pages.check()
+    site.parts["news"] = "<p>News: a choir sings in the old town hall tonight.</p>"
+    site.pages.history.feedback(site.pages.check().changes[0].id, Importance.MINOR)
+    site.parts["news"] = "<p>News: nobody knows what happened at the harbour.</p>"
+    (change,) = site.pages.check(min_importance="minor").changes
+    assert (change.importance, change.reason) == (Importance.MINOR, "Only what you called minor changed.")
+    assert change.headline.endswith(" → News: nobody knows what happened at the…")
+    site.pages.history.feedback(change.id, Importance.IMPORTANT)
+    site.parts["news"] = "<p>News: everybody has heard of the harbour by now.</p>"
+    assert site.pages.check().changes[0].importance is Importance.IMPORTANT
+
+
+def test_what_the_user_marks_as_important_is_reported_from_then_on(site: Site) -> None:
     url = site.server.url("/")
     site.parts["visits"] = "<p>1,024 views</p>"
     site.pages.add(url)
@@ -307,7 +359,7 @@ def test_what_the_user_marks_as_meaningful_is_reported_from_then_on(site: Site) 
     assert site.pages.check().noisy == 1
     change = site.pages.history.checks(url)[0].change
     assert change is not None
-    site.pages.history.feedback(change.id, Matter.MEANINGFUL)
+    site.pages.history.feedback(change.id, Importance.IMPORTANT)
     site.parts["visits"] = "<p>1,311 views</p>"
     assert site.pages.check().changed == 1
 
@@ -320,7 +372,7 @@ def test_after_feedback_is_withdrawn_changes_are_judged_as_without_it(site: Site
         site.parts["news"] = f"<p>News: {news}.</p>"
         changes += [change.id for change in site.pages.check().changes]
     for change in changes:
-        site.pages.history.feedback(change, Matter.NOISE)
+        site.pages.history.feedback(change, Importance.NOISE)
     assert site.pages.history.forget_feedback(changes[1]) == url
     site.parts["news"] = "<p>News: nobody knows what happened at the harbour.</p>"
     assert site.pages.check().noisy == 1, "the same was said of the other one"
@@ -342,7 +394,7 @@ def test_feedback_on_a_removed_page_does_not_hold_for_its_host_unless_given_on_a
     for url in (one, two):
         change = site.pages.history.checks(url)[0].change
         assert change is not None
-        site.pages.history.feedback(change.id, Matter.MEANINGFUL)
+        site.pages.history.feedback(change.id, Importance.IMPORTANT)
     site.pages.remove(one)
     site.parts["views"] = "<p>1,311 views</p>"
     assert site.pages.check(three).changed == 1, "the same was said of the second"
@@ -360,9 +412,9 @@ def test_the_opposite_feedback_replaces_the_first_and_is_withdrawn_with_it(site:
     site.pages.check()
     change = site.pages.history.checks(url)[0].change
     assert change is not None
-    site.pages.history.feedback(change.id, Matter.NOISE)
-    site.pages.history.feedback(change.id, Matter.MEANINGFUL)
-    assert [said.verdict for said in site.pages.history.all_feedback()] == [Matter.MEANINGFUL]
+    site.pages.history.feedback(change.id, Importance.NOISE)
+    site.pages.history.feedback(change.id, Importance.IMPORTANT)
+    assert [said.importance for said in site.pages.history.all_feedback()] == [Importance.IMPORTANT]
     site.parts["visits"] = "<p>1,311 views</p>"
     assert site.pages.check().changed == 1
     site.pages.history.forget_feedback(change.id)
@@ -377,7 +429,7 @@ def test_what_is_withdrawn_while_a_page_is_checked_does_not_come_back(site: Site
         site.parts["news"] = f"<p>News: {news}.</p>"
         report = site.pages.check()
     change = report.changes[0].id
-    site.pages.history.feedback(change, Matter.NOISE)
+    site.pages.history.feedback(change, Importance.NOISE)
 
     def withdrawing() -> str:
         if site.pages.history.all_feedback():
@@ -395,9 +447,9 @@ def test_what_is_withdrawn_while_a_page_is_checked_does_not_come_back(site: Site
 )
 def test_feedback_on_what_is_no_id_is_refused(site: Site, name: str) -> None:
     with pytest.raises(UsageError):
-        site.pages.history.feedback(name, Matter.NOISE)
+        site.pages.history.feedback(name, Importance.NOISE)
 
 
 def test_feedback_on_a_change_that_never_was_is_refused(site: Site) -> None:
     with pytest.raises(UnknownChange):
-        site.pages.history.feedback("1-99", Matter.NOISE)
+        site.pages.history.feedback("1-99", Importance.NOISE)

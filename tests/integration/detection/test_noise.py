@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import driftline
-from driftline.model.change import Matter
+from driftline.model.change import Importance
 from driftline.model.outcome import Proof, Verdict
 from support.servers import Answer, Request, Server, html
 
@@ -30,7 +30,10 @@ def test_noise_raises_no_alarm_but_is_kept_and_explained(tmp_path: Path) -> None
         newest = pages.history.checks(watched.url)[0]
         assert (newest.verdict, newest.proof, newest.version) == (Verdict.UNCHANGED, Proof.NOISE, 3)
         assert newest.change is not None
-        assert (newest.change.verdict, newest.change.reason) == (Matter.NOISE, "Only the copyright year changed.")
+        assert (newest.change.importance, newest.change.reason) == (
+            Importance.NOISE,
+            "Only the copyright year changed.",
+        )
         assert "waived" in pages.diff(watched.url), "the newest change that matters, not the newest version"
         assert "2026" in pages.diff(watched.url, 2, 3)
         assert pages.check().noisy == 0, "what was noise once is not reported again"

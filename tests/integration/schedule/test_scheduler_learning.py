@@ -7,6 +7,7 @@ from itertools import cycle
 import pytest
 from sqlalchemy import func, select
 
+from driftline.model.change import Importance
 from driftline.model.outcome import Link, Verdict
 from driftline.model.page import POLICIES
 from driftline.model.visit import Visit
@@ -46,6 +47,17 @@ def test_a_retry_after_of_a_year_is_cut_to_a_day(schedule: Schedule) -> None:
     assert terms(scheduler)["page"].due_at == BEGIN + DAY
     schedule.clock.now += DAY
     assert scheduler.pick() == [page]
+
+
+def test_minor_changes_do_not_make_a_page_one_that_changes(schedule: Schedule) -> None:
+    names = {"important": Importance.IMPORTANT, "minor": Importance.MINOR, "same": None}
+    pages = dict(zip(schedule.add(*names), names.values(), strict=True))
+    for day in range(8):
+        for page, importance in pages.items():
+            verdict = "new" if not day else "changed" if importance else "unchanged"
+            schedule.checked(page, verdict, BEGIN + day * DAY, importance=importance if day else None)
+    rates_of = {name: one.rate for name, one in terms(schedule.scheduler()).items()}
+    assert rates_of["minor"] == rates_of["same"] < rates_of["important"]
 
 
 def test_a_good_check_ends_the_wait(schedule: Schedule) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy import event as listening
 from driftline.detection.compare import compare, recall
 from driftline.durations import utc
 from driftline.errors import FailureKind
-from driftline.model.change import ChangeKind, Matter, NoiseKind
+from driftline.model.change import ChangeKind, Importance, NoiseKind
 from driftline.model.event import Event, EventKind, EventSource
 from driftline.model.outcome import (
     Changed,
@@ -72,14 +72,14 @@ class World:
         """Check a page so many times; the last run."""
         return [self.record(self.found(body, url)) for body in bodies][-1]
 
-    def same_edit(self, url: str, matter: Matter) -> float:
+    def same_edit(self, url: str, matter: Importance) -> float:
         """Record the same edit as on other pages, judged so; when it was fetched."""
         outcome = self.found("Free delivery from now on.", url)
         assert isinstance(outcome, Changed)
-        change = replace(outcome.change, verdict=matter, cause=b"delivery")
+        change = replace(outcome.change, importance=matter, cause=b"delivery")
         kept = NoiseVersion(outcome.version, change)
         noise = Unchanged(outcome.document, Proof.NOISE, outcome.examined, kept)
-        self.record(noise if matter is Matter.NOISE else replace(outcome, change=change))
+        self.record(noise if matter is Importance.NOISE else replace(outcome, change=change))
         return self.at
 
     def publish(self, run_ids: list[int] | None = None, *, noise_until: float = math.inf) -> list[str]:
@@ -94,7 +94,7 @@ class World:
             insert_events(connection, found)
 
     def logged(self) -> list[str]:
-        return [event.event for event in self.log.list()]
+        return [event.event for event in self.log.list(least=Importance.MINOR)]
 
 
 def site_event(what: EventKind, *urls: str, to: tuple[str, ...] = ()) -> Event:
@@ -250,10 +250,10 @@ def test_noise_of_a_run_waits_for_other_pages_that_share_it(world: World) -> Non
     world.catalog.add(urls)
     for url in urls:
         world.check("One word of it.", url=url)
-    first = world.same_edit(urls[0], Matter.NOISE)
+    first = world.same_edit(urls[0], Importance.NOISE)
     for url in urls[1:]:
         assert world.publish(noise_until=first - 1) == []
-        last = world.same_edit(url, Matter.NOISE)
+        last = world.same_edit(url, Importance.NOISE)
     assert world.publish(noise_until=last) == ["changed"]
     assert next(world.log.list()).urls == tuple(urls)
 
@@ -265,8 +265,8 @@ def test_a_change_takes_along_the_noise_that_waits_with_the_same_cause(world: Wo
     for url in (*urls, OTHER):
         world.check("One word of it.", url=url)
     for url in (*urls[:5], OTHER):
-        world.same_edit(url, Matter.NOISE)
-    world.same_edit(urls[5], Matter.MEANINGFUL)
+        world.same_edit(url, Importance.NOISE)
+    world.same_edit(urls[5], Importance.IMPORTANT)
     assert world.publish(noise_until=-math.inf) == ["changed"]
     assert next(world.log.list()).urls == tuple(urls), "not those of other hosts"
     assert world.publish() == []
@@ -344,6 +344,22 @@ def test_a_reader_comes_to_every_event_from_its_beginning_on(world: World) -> No
     assert reader.read() == [second]
     assert world.log.reader("terminal").read() == [second], "it goes on where it was"
     assert world.log.reader("another").read() == []
+
+
+def test_minor_changes_are_in_the_log_for_those_who_want_them(world: World) -> None:
+    world.check("One. Two words of it, in their order.", "One. Two words of it, in their order. Log in.")
+    reader, curious = world.log.reader("mail"), world.log.reader("all", Importance.MINOR)
+    world.check("One. Two words of it, in their order. Login.")
+    assert world.publish() == ["changed", "changed"]
+    minor, important = world.log.list(least=Importance.MINOR)
+    assert list(world.log.list()) == [important]
+    assert (minor.importance, minor.headline) == (Importance.MINOR, "…order. Log in. → …order. Login.")
+    assert [(edit.before[-7:], edit.after[-6:]) for edit in minor.edits] == [("Log in.", "Login.")]
+    assert (event_document(minor)["importance"], important.importance) == ("minor", Importance.IMPORTANT)
+    assert (reader.read(), curious.read()) == ([important], [important, minor])
+    reader.advance(important)
+    assert reader.read() == []
+    assert world.log.reader("mail", Importance.MINOR).read() == [], "what it skipped is not new to it later"
 
 
 def test_an_event_is_not_read_twice_by_a_process_whose_store_cannot_be_written(world: World) -> None:

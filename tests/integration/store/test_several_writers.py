@@ -14,7 +14,7 @@ from driftline.detection.compare import compare, recall
 from driftline.detection.extract.filters import how_read
 from driftline.errors import UsageError
 from driftline.http.credentials import read_access
-from driftline.model.change import Matter
+from driftline.model.change import Importance
 from driftline.model.outcome import Changed, Lesson, Outcome, version_made_by
 from driftline.model.page import Filter, FilterKind, Render
 from driftline.noise_memory import Memory
@@ -110,13 +110,13 @@ def test_what_the_user_says_while_a_check_is_being_recorded_is_kept_beside_what_
     found = replace(found, examined=replace(found.examined, lesson=lesson))
 
     def say() -> None:
-        remember(other.store, change, [SAID], [SAID], Matter.NOISE, 1_000.0)
+        remember(other.store, change, [SAID], [SAID], Importance.NOISE, 1_000.0)
 
     with meanwhile(checker.store, f"INSERT INTO {table}", say):
         checker.ledger.record(checker.run, [found])
     of_page = Memory(other.repository.recall([page_id])[page_id].memory)
     of_host = Memory(other.repository.host_memories([HOST])[HOST])
-    assert [memory.pinned(SAID) for memory in (of_page, of_host)] == [Matter.NOISE, Matter.NOISE]
+    assert [memory.pinned(SAID) for memory in (of_page, of_host)] == [Importance.NOISE, Importance.NOISE]
     assert [memory.times(LEARNED) for memory in (of_page, of_host)] == [1, 1]
 
 

@@ -36,6 +36,27 @@ def test_each_event_is_yielded_until_the_iterator_is_closed(world: World) -> Non
     assert world.pages.check().unchanged == 1, "no pages are checked any more"
 
 
+def test_minor_changes_are_skipped_unless_they_are_wanted(world: World) -> None:
+    def first(min_importance: str | None = None) -> str:
+        stop = Stop()
+        found = []
+        for event in world.pages.watch(stop=stop, min_importance=min_importance):
+            found.append(event.headline)
+            stop.request()
+        return found[0]
+
+    assert first().startswith(f"New: {AFTER}")
+    for words in ("Log in to order a pen.", "Login to order a pen.", "Call us to order a pen."):
+        world.words["/"] = words
+        world.pages.check()
+    assert "Log in to order a pen." in first()
+    assert "Call us to order a" in first(), "the minor change in between is left out"
+    for words in ("Callus to order a pen.", "Call us to order a pen."):
+        world.words["/"] = words
+        world.pages.check()
+    assert "Callus to order a pen." in first("minor")
+
+
 def test_a_stop_ends_it(world: World) -> None:
     stop = Stop()
     found = []

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import driftline
-from driftline.model.change import Matter
+from driftline.model.change import Importance
 from driftline.model.outcome import (
     Blob,
     Document,
@@ -29,7 +29,7 @@ BLOB = Blob(b"", None, 0, 0, bytes(100))
 
 
 def noise(cause: bytes) -> Unchanged:
-    kept = NoiseVersion(new_version(BLOB, number=2), change_of(Matter.NOISE, cause))
+    kept = NoiseVersion(new_version(BLOB, number=2), change_of(Importance.NOISE, cause))
     return Unchanged(document(), Proof.NOISE, EXAMINED, kept)
 
 
@@ -54,7 +54,7 @@ def test_new_and_changed_pages_make_a_version_and_noise_may() -> None:
 
 def test_changes_that_matter_are_reported_and_noise_only_if_others_may_share_its_cause() -> None:
     found: list[Outcome] = [new(), changed(), noise(b""), noise(b"footer"), unchanged(), failed()]
-    assert [one.change.verdict for one in changes_to_report(found)] == [Matter.MEANINGFUL, Matter.NOISE]
+    assert [one.change.importance for one in changes_to_report(found)] == [Importance.IMPORTANT, Importance.NOISE]
 
 
 def test_an_outcome_holds_what_its_document_and_its_version_hold() -> None:

@@ -6,16 +6,18 @@ import pytest
 
 from driftline.durations import utc
 from driftline.errors import FailureKind
-from driftline.model.change import Change, ChangeKind, Matter, NoiseKind
+from driftline.model.change import Change, ChangeKind, Importance, NoiseKind
 from driftline.model.event import Danger, EventKind, Ignored, Turn, Turned
 from driftline.model.page import WarningKind
 from driftline.pipeline.grouping import events_of
 
 
-def change(number: int, cause: bytes, verdict: Matter = Matter.MEANINGFUL, host: str = "one.example") -> Change:
+def change(
+    number: int, cause: bytes, importance: Importance = Importance.IMPORTANT, host: str = "one.example"
+) -> Change:
     return Change(
         id=f"{number}-2", url=f"https://{host}/{number}", at=utc(0.0), from_version=1, to_version=2,
-        kind=ChangeKind.TEXT, verdict=verdict, score=0.5 + number / 1000, headline="New: It",
+        kind=ChangeKind.TEXT, importance=importance, score=0.5 + number / 1000, headline="New: It",
         reason="3 words added in one place.",
         cause=cause,
     )  # fmt: skip
@@ -38,14 +40,25 @@ def test_changes_without_a_cause_are_events_of_their_own() -> None:
 
 
 def test_an_edit_beside_the_content_is_news_only_if_many_pages_share_it() -> None:
-    few = [change(number, b"menu", Matter.NOISE) for number in range(4)]
-    many = [change(number, b"footer", Matter.NOISE) for number in range(10, 30)]
+    few = [change(number, b"menu", Importance.NOISE) for number in range(4)]
+    many = [change(number, b"footer", Importance.NOISE) for number in range(10, 30)]
     assert [len(event.urls) for event in events_of([*few, *many])] == [20]
 
 
 def test_an_edit_that_matters_on_one_page_is_an_event_though_it_is_noise_on_another() -> None:
-    events = events_of([change(1, b"edit", Matter.NOISE), change(2, b"edit")])
+    events = events_of([change(1, b"edit", Importance.NOISE), change(2, b"edit")])
     assert [len(event.urls) for event in events] == [2]
+
+
+def test_an_event_is_as_important_as_the_most_important_of_its_changes() -> None:
+    def importances(*found: Importance) -> list[Importance]:
+        changes = [change(number, b"edit", importance) for number, importance in enumerate(found)]
+        return [event.importance for event in events_of(changes)]
+
+    assert importances(Importance.MINOR) == [Importance.MINOR]
+    assert importances(Importance.NOISE, Importance.MINOR) == [Importance.MINOR]
+    assert importances(Importance.MINOR, Importance.IMPORTANT) == [Importance.IMPORTANT]
+    assert importances(*[Importance.NOISE] * 5) == [Importance.IMPORTANT], "what the whole site has is news of it"
 
 
 def turned(page: int, sequence: int, turn: Turn, at: float = 0.0) -> Turned:

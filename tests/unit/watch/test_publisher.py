@@ -11,7 +11,7 @@ import pytest
 
 from driftline.durations import utc
 from driftline.errors import FailureKind, StoreUnavailable
-from driftline.model.change import Matter, NoiseKind
+from driftline.model.change import Importance, NoiseKind
 from driftline.model.event import Danger, Ignored, Turn, Turned
 from driftline.model.outcome import Document, Link, NoiseVersion, Proof, Recorded, Unchanged
 from driftline.model.page import WarningKind
@@ -71,7 +71,7 @@ def changes(*numbers: int) -> Recorded:
 
 
 def noise(number: int, at: float = 1_000.0) -> Recorded:
-    kept = NoiseVersion(new_version(number=2), change_of(Matter.NOISE, b"cause"))
+    kept = NoiseVersion(new_version(number=2), change_of(Importance.NOISE, b"cause"))
     return Recorded([Unchanged(page(number, at), Proof.NOISE, EXAMINED, kept)])
 
 

@@ -165,7 +165,9 @@ def render(
 def _reason(before: str, after: str, change: Change | None) -> str:
     if change is not None:
         judged = (
-            f"{change.verdict}, score {change.score:.2f}" if change.said is None else f"{change.verdict}, as you said"
+            f"{change.importance}, score {change.score:.2f}"
+            if change.said is None
+            else f"{change.importance}, as you said"
         )
         headline = "" if change.headline == change.reason else f"<strong>{_shown(change.headline)}</strong><br>"
         return f'{headline}{_shown(change.reason)} <span class="quiet">{judged}</span>'

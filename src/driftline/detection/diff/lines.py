@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from xxhash import xxh3_64_digest
 
-from driftline.detection.noise.volatile import masked
+from driftline.detection.noise.volatile import counts_audience, masked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
@@ -20,7 +20,28 @@ _ALIKE = (
     ("’", "'"), ("‘", "'"), ("“", '"'), ("”", '"'), ("–", "-"), ("—", "-"),
     ("\u00ad", ""), ("\u200b", ""), ("\ufeff", ""),
 )  # fmt: skip
+# what a link says of itself to people who do not see where it opens, in brackets or not
+_HINTS = re.compile(
+    r"[(\[]?\b(?:(?:(?:this )?(?:external )?link )?(?:will )?opens? (?:in|an?) (?:an? )?(?:new|external|other|another)"
+    r" (?:browser )?(?:window|tab|site)"
+    r"|(?:link )?(?:wird |öffnet )(?:sich )?(?:in )?(?:eine[mnrs]? )?neue[mnrs]? (?:browser)?(?:fenster|tab)"
+    r"(?: geöffnet)?"
+    r"|(?:ouvre|s'ouvre|ouverture|ouvrir) (?:dans )?(?:une nouvelle fenêtre|un nouvel onglet)"
+    r"|(?:se )?abre en (?:una )?(?:nueva (?:ventana|pestaña)|(?:ventana|pestaña) nueva)"
+    r"|(?:si )?apre (?:in )?una nuova (?:finestra|scheda)|(?:se )?abre (?:n|em )?(?:uma )?nova (?:janela|aba|guia)"
+    r"|opent (?:in )?(?:een )?nieuw (?:venster|tabblad)|öppnas i (?:ett )?ny(?:tt)? (?:fönster|flik)"
+    r"|(?:åbner|åpnes) i (?:et )?nyt?t? (?:vindue?|fane)|otwiera się w nowe[jm] (?:karcie|oknie))\b[)\]]?"
+    r"|[(\[](?:external link|link is external|new window|new tab|external site|nouvelle fenêtre|nouvel onglet"
+    r"|lien externe)[)\]]",
+    re.IGNORECASE,
+)
+_SIGNS_OF_HINTS = (
+    "window", "new tab", "other tab", "external tab", "external site", "external link", "is external", "new site",
+    "fenster", "neuem tab", "neuen tab", "fenêtre", "onglet", "lien externe", "ventana", "pestaña", "finestra",
+    "scheda", "janela", "nova aba", "nova guia", "nieuw ", "fönster", "ny flik", " vindu", " fane", "oknie", "karcie",
+)  # fmt: skip
 _LETTER = re.compile(r"[^\W\d_]")
+_DIGIT = re.compile(r"\d")
 _NEAR = 6  # lines above a number in which its label is searched
 _LIKE = 0.3  # share of words that two lines have in common if one was made from the other
 _RARE = 20  # lines: a word in more of them does not help to pair lines
@@ -55,10 +76,13 @@ LinePair = tuple[Line | None, Line | None]
 class Matching:
     """The lines that were removed, added or rewritten, and both texts.
 
-    Words that were only moved from one of these lines to another are neither added nor removed.
+    Lines that differ in nothing but quotes, dashes, gaps, characters of no width and hints such as '(opens in a new
+    window)' are `restyled`, and count for nothing else. Words that were only moved from one of these lines to another
+    are neither added nor removed.
     """
 
     pairs: list[LinePair]
+    restyled: list[LinePair]
     old: str
     new: str
     words_added: int
@@ -86,12 +110,15 @@ def match(old: str, new: str) -> Matching:
     old_counts, new_counts = Counter(before.lines), Counter(after.lines)
     removed = _lines(before, _left_over(before.lines, old_counts, new_counts))
     added = _lines(after, _left_over(after.lines, new_counts, old_counts))
-    removed, added = _unlike(removed, added), _unlike(added, removed)
+    restyled = _restyled(removed, added)
+    if restyled:
+        same = {id(line) for pair in restyled for line in pair}
+        removed, added = ([line for line in lines if id(line) not in same] for lines in (removed, added))
     gone, come = (" ".join([line.text for line in lines]).split() for lines in (removed, added))
     there, here = Counter(gone if come else ()), Counter(come if gone else ())
     stayed = sum([min(there[word], here[word]) for word in there.keys() & here.keys()])
     return Matching(
-        pairs=_paired(removed, added), old=old, new=new, words_added=len(come) - stayed,
+        pairs=_paired(removed, added), restyled=restyled, old=old, new=new, words_added=len(come) - stayed,
         words_removed=len(gone) - stayed, places=len({line.place for line in (*removed, *added)}),
     )  # fmt: skip
 
@@ -190,32 +217,63 @@ def _lines(middle: _Middle, left_over: Sequence[int]) -> list[Line]:
         for at in left_over[start:end]:
             plain = folded(texts[at])
             stable = masked(plain)
-            label = "" if _LETTER.search(stable) else _label(middle, at)
+            label = "" if _LETTER.search(stable) else label_above(texts, at, middle.above)
             found.append(Line(middle.start + at, texts[at], plain, stable, place, label))
         start = end
     return found
 
 
-def _label(middle: _Middle, at: int) -> str:
-    """Return the nearest line above with a word that is no number or date; empty if there is none."""
-    texts = middle.lines
+def label_above(texts: Sequence[str], at: int, first: str = "") -> str:
+    """Return the nearest line above with a word that is no number or date, `first` being above all; else nothing."""
     for above in range(at - 1, max(-1, at - 1 - _NEAR), -1):
         if _LETTER.search(stable := masked(folded(texts[above]))):
             return stable
-    return masked(folded(middle.above)) if at < _NEAR else ""
+    return masked(folded(first)) if at < _NEAR else ""
 
 
-def _unlike(lines: list[Line], others: list[Line]) -> list[Line]:
-    """Return the lines without those that the other side has too, apart from quotes and dashes."""
-    if all(line.text is line.folded for line in lines) and all(line.text is line.folded for line in others):
-        return lines
-    there = Counter(line.folded for line in others)
-    left: list[Line] = []
-    for line in lines:
-        there[line.folded] -= 1
-        if there[line.folded] < 0:
-            left.append(line)
-    return left
+def is_value(text: str) -> bool:
+    """Return whether a line is a number, a price or the like, but no count of comments and such."""
+    return _DIGIT.search(text) is not None and not _LETTER.search(masked(folded(text))) and not counts_audience(text)
+
+
+def _restyled(removed: Sequence[Line], added: Sequence[Line]) -> list[LinePair]:
+    """Return the lines that both texts have, apart from quotes, dashes, gaps and hints; lines that are only a hint."""
+    if max(len(removed), len(added)) > _MOST:
+        return []
+    if not removed and not added:
+        return []
+    pairs: list[LinePair] = []
+    # to search each line for every sign would take as long as all the rest of the comparison
+    signs = _signs_in("\n".join([line.folded for line in (*removed, *added)]), _SIGNS_OF_HINTS)
+    there: dict[str, list[Line]] = defaultdict(list)
+    for line in reversed(added):
+        if key := _styleless(line, signs):
+            there[key].append(line)
+        else:
+            pairs.append((None, line))
+    for line in removed:
+        key = _styleless(line, signs)
+        if not key:
+            pairs.append((line, None))
+        elif same := there.get(key):
+            pairs.append((line, same.pop()))
+    return pairs
+
+
+def _styleless(line: Line, signs: Sequence[str]) -> str:
+    hinted = signs and _signs_in(line.folded, signs)
+    return (_HINTS.sub("", line.folded) if hinted else line.folded).replace(" ", "")
+
+
+def _signs_in(text: str, signs: Sequence[str]) -> list[str]:
+    """Return those of these signs of hints for links that are in the text."""
+    lower = text.lower()
+    return [sign for sign in signs if sign in lower]
+
+
+def without_hints(text: str) -> str:
+    """Return the text without words that say how a link opens, as '(opens in a new window)'."""
+    return _HINTS.sub("", text) if _signs_in(text, _SIGNS_OF_HINTS) else text
 
 
 def _paired(removed: Sequence[Line], added: Sequence[Line]) -> list[LinePair]:

@@ -78,7 +78,19 @@ ERROR = _any(
     r"^\W*(?:oops|sorry)?\W*something went wrong",
     r"your session (?:has )?(?:expired|timed out)",
     r"you are (?:now )?in (?:the )?(?:line|queue)\b|\bvirtual (?:waiting room|queue)\b",
-    r"not available in your (?:region|country|location)",
+    r"(?:not|isn'?t|un)(?: (?:currently|yet))? ?(?:available|accessible) (?:in|from) your (?:current )?"
+    r"(?:region|country|location)",
+    r"(?:not|isn'?t|un) ?(?:available|accessible) (?:in|to|for|from) (?:\w+ ){0,4}"
+    r"(?:european (?:union|countries|economic area|visitors)|eu\b|eea\b)",
+    r"unavailable (?:for|due to) legal reasons|(?:your|this) (?:country|region|location) (?:is|are) not supported",
+    r"in (?:ihrem land|ihrer region|deinem land|deiner region) (?:\w+ ){0,2}nicht verfügbar",
+    r"nicht verfügbar in (?:ihrem land|ihrer region|deinem land|deiner region)",
+    r"(?:n'est pas|pas encore|indisponible)(?: (?:disponible|accessible))? dans votre (?:pays|région)",
+    r"no (?:está|se encuentra) disponible en (?:tu|su) (?:país|región|ubicación)",
+    r"não está disponível n[ao] (?:seu país|sua região|sua localização)",
+    r"non (?:è )?disponibile (?:nel tuo paese|nella tua (?:regione|zona|area))",
+    r"niet beschikbaar in (?:uw|jouw|je) (?:land|regio)|inte tillgänglig i (?:ditt land|din region)",
+    r"nie jest dostępn\w+ w (?:twoim|państwa) (?:kraju|regionie)|недоступн\w* в вашей стране",
     r"^\W*welcome to nginx!|^\W*apache2 \w+ default page",
 )
 #: a title that is nothing but an error status; as a line of text it may be any number

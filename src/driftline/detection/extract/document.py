@@ -46,7 +46,7 @@ _UNSEEN = [
 ]  # fmt: skip
 _INLINE = ", ".join(INLINE)
 _SIDE_BY_SIDE = "a + a"
-_WHITE_SPACE = b" \t\n\r\f\v\x00"
+_WHITE_SPACE = b"\t\n\r\f\v\x00"  # without the space: 'log in' is not 'login'
 _NO_BREAK_SPACE = "\u00a0"
 _DEEPEST = 10_000  # levels: browsers stop at some hundred, and parsing so many takes a quarter of a second
 _SHORTEST = len(b"<b>")
@@ -118,9 +118,12 @@ class Extraction:
         return self._sieve is not None and self._sieve.selects
 
     def letters(self) -> bytes:
-        """Return the visible text without white space."""
+        """Return the visible text without white space, except for spaces within a piece of text without tags.
+
+        Space around tags comes and goes with the markup. Two documents with other letters may have the same text.
+        """
         if self._sieve is None and self.body is not None:
-            return letters_of(self.body.text())
+            return letters_of(self.body.text(separator="\n", strip=True, skip_empty=True))
         compared = self._formatted.compared
         return letters_of("\n".join(self.blocks().lines if compared is None else self._kept(compared)))
 
@@ -172,7 +175,7 @@ class Extraction:
 
 
 def letters_of(text: str) -> bytes:
-    """Return the text without its white space."""
+    """Return the text without its white space other than spaces."""
     # replacing it by a space costs half of removing it from the bytes
     return text.replace(_NO_BREAK_SPACE, " ").encode("utf-8", "replace").translate(None, _WHITE_SPACE)
 

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from driftline.errors import BadFilter, DriftlineError, FailureKind, UnreadableBody
-from driftline.model.change import Matter
+from driftline.model.change import Importance
 from driftline.model.page import Also, Filter, FilterKind
 from driftline.store.blobs import digest
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import FrameType
 
-EXTRACTOR = 4  # increased with every change of the extraction, which must not be reported as a change of the pages
+EXTRACTOR = 5  # increased with every change of the extraction, which must not be reported as a change of the pages
 CSS, XPATH, JSON = "css", "xpath", "json"
 _LANGUAGES = {CSS: "a CSS selector", XPATH: "an XPath expression", JSON: "a JSONPath expression"}
 _MAIN = "main"
@@ -173,8 +173,8 @@ def refuse_others(steps: Iterable[Selector], languages: Sequence[str], kind: str
             raise UnreadableBody(FailureKind.SELECTION, sentence)
 
 
-def awaited_by(filters: Sequence[Sequence[str]] | None, old: str, new: str) -> Matter | None:
-    """Return the verdict of the `trigger` filters on a change: noise if no added line matches one of them.
+def awaited_by(filters: Sequence[Sequence[str]] | None, old: str, new: str) -> Importance | None:
+    """Return the importance of a change by the `trigger` filters: noise if no added line matches one of them.
 
     It matters if more lines match than before. Where a matching line was only rewritten, or there is no trigger, None
     is returned: other rules decide.
@@ -187,8 +187,8 @@ def awaited_by(filters: Sequence[Sequence[str]] | None, old: str, new: str) -> M
             Counter(line for line in text.split("\n") if _matches(sieve.triggers, line)) for text in (old, new)
         )
     if not after - before:
-        return Matter.NOISE
-    return Matter.MEANINGFUL if after.total() > before.total() else None
+        return Importance.NOISE
+    return Importance.IMPORTANT if after.total() > before.total() else None
 
 
 def counts_also(filters: Sequence[Sequence[str]] | None) -> bool:

@@ -49,7 +49,8 @@ _NAMES: dict[Region, str] = {
     " <chat> <chatbot> <chatbox> <livechat> <livechatbot> <livechatbox>",
     Region.ADVERTISEMENT: "advert <ad> <ads> adslot sponsor",
     Region.ASIDE: "sidebar side-bar related recommend <recent popular trending <share social newsletter subscri promo"
-    " <ticker> carousel announce survey helpful",
+    " <ticker> <marquee> carousel announce survey helpful notice-bar noticebar notification-bar alert-bar top-banner"
+    " site-banner hello-bar usp-bar",
 }
 
 

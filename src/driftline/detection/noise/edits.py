@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from driftline.detection.diff.lines import Line, key_of
 from driftline.detection.extract.annotations import note_of
 from driftline.detection.messages import excerpts, only_noise
 from driftline.detection.noise.volatile import names_money, names_stock
-from driftline.model.change import ChangeKind, Edit, Matter, NoiseKind, Region
+from driftline.model.change import MINOR_KINDS, ChangeKind, Edit, Importance, NoiseKind, Region, importance_of
 from driftline.noise_memory import Memory
 
 if TYPE_CHECKING:
@@ -31,11 +32,17 @@ NOISE_OF_REGION: dict[Region, NoiseKind] = {
 #: noise that an author wrote, although beside the content: other pages may have the same edit
 BESIDE_CONTENT = frozenset({*NOISE_OF_REGION.values(), NoiseKind.LINKS})
 REWRITTEN_PAGE = 300  # edits: a page with more of them was rewritten
+_CLAUSE, _SENTENCE = 7, 11  # spaces: a line with as many is, or has, a sentence
 _SHORT = 100  # characters: in a longer sentence, words about stock are about something else
 _MOST_KINDS = 3  # kinds of noise that a sentence names
 _SOME_EDITS = 80  # edits of a page that was not rewritten
 _MOST_EDITS = 20  # edits of a change that are kept
 _LONGEST_TEXT = 300  # characters of either side of an edit that are kept
+
+
+#: the lowest score of a change that is so important
+LEAST_SCORES = {Importance.IMPORTANT: 0.5, Importance.MINOR: 0.4, Importance.NOISE: 0.0}
+MOST_OF_NOISE = 0.39  # the highest score of noise
 
 
 class NotNoise(Enum):
@@ -66,19 +73,22 @@ class LineEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """Whether the edits of a page matter, and why; `shuffled` if its lines have another order at every fetch.
+    """How important the edits of a page are, and why.
+
+    `moved` if lines of its content have another order, `shuffled` if they have another one at every fetch.
 
     The `headline` says what changed in one line, and is empty for noise. `ignored` are the parts that earlier checks
     explain for the first time.
     """
 
-    verdict: Matter
+    importance: Importance
     score: float
     reason: str
     kind: ChangeKind
     edits: Sequence[LineEdit]
     words_added: int = 0
     words_removed: int = 0
+    moved: bool = False
     shuffled: bool = False
     headline: str = ""
     ignored: IgnoredParts | None = None
@@ -86,7 +96,8 @@ class Judgement:
     @property
     def cause(self) -> bytes:
         """Return a key that is equal for the same edit on another page; empty if only volatile text changed."""
-        made = [edit for edit in self.edits if edit.noise is None or edit.noise in BESIDE_CONTENT]
+        minor = MINOR_KINDS if self.importance is Importance.MINOR else frozenset[NoiseKind]()
+        made = [one for one in self.edits if one.noise is None or one.noise in BESIDE_CONTENT or one.noise in minor]
         lines = sorted(
             f"{sign}{line.folded}" for edit in made for sign, line in (("-", edit.old), ("+", edit.new)) if line
         )
@@ -96,7 +107,7 @@ class Judgement:
     def differs_at_every_fetch(self) -> bool:
         """Return whether it is noise for no other reason than that a second fetch differs."""
         differs = self.shuffled or any(edit.noise is NoiseKind.EVERY_FETCH for edit in self.edits)
-        return self.verdict is Matter.NOISE and differs
+        return self.importance is Importance.NOISE and differs
 
 
 class ReadOnce:
@@ -224,6 +235,48 @@ class Experience:
     selected: bool = False
 
 
+class Features(NamedTuple):
+    """What the score of an important change is made of.
+
+    Whether a sentence was rewritten, whether one was added or removed, which share of the important edits are links,
+    and which share of all edits is not important.
+    """
+
+    rewritten_sentence: float
+    new_sentence: float
+    links: float
+    noise: float
+
+
+#: what each of them adds to the score, and what it begins with: scripts/fit_score.py finds these numbers
+WEIGHTS = Features(rewritten_sentence=0.55, new_sentence=1.07, links=-1.39, noise=-1.54)
+BIAS = 0.0
+
+
+def features_of(edits: Sequence[LineEdit], new: JudgedDocument) -> Features:
+    """Return the features of a change with these edits, at least one of which is important."""
+    important = [edit for edit in edits if edit.noise is None]
+    links = [edit for edit in important if (block := new.block_of(edit.new)) is not None and block.linked]
+    lengths = [(edit.old is not None and edit.new is not None, line_of(edit).folded.count(" ")) for edit in important]
+    return Features(
+        rewritten_sentence=float(any(rewritten and spaces >= _CLAUSE for rewritten, spaces in lengths)),
+        new_sentence=float(any(not rewritten and spaces >= _SENTENCE for rewritten, spaces in lengths)),
+        links=len(links) / len(important),
+        noise=1 - len(important) / len(edits),
+    )
+
+
+def score_of(features: Features) -> float:
+    """Return the score of an important change, above 0.5 and below 1.
+
+    It says how sure it is that somebody wants to know of the change, not how large it is: one word within a sentence
+    counts for more than a new entry of a list.
+    """
+    sure = BIAS + sum(weight * value for weight, value in zip(WEIGHTS, features, strict=True))
+    least = LEAST_SCORES[Importance.IMPORTANT]
+    return least + (1 - least) / (1 + math.exp(-sure))
+
+
 def why_noise(edits: Sequence[LineEdit], *texts: str) -> str:
     """Return a sentence with the reason why these edits of the two texts are noise."""
     counts = Counter(edit.noise for edit in edits if edit.noise is not None)
@@ -235,7 +288,7 @@ def why_noise(edits: Sequence[LineEdit], *texts: str) -> str:
 
 
 def kind_of(edits: Sequence[LineEdit]) -> ChangeKind:
-    """Return what sort of change these edits of a text are, by those that matter, or by all if none does."""
+    """Return what sort of change these edits of a text are, by those that are important, or by all if none is."""
     decisive = [edit for edit in edits if edit.noise is None] or edits
     if decisive and all(map(_is_about_stock, decisive)):
         return ChangeKind.AVAILABILITY
@@ -254,16 +307,16 @@ def with_headings(
 
     They stay as they are if all of them are noise, unless `of_noise`, or if they are many: then the page was rewritten.
     """
-    some = len(edits) <= _SOME_EDITS and (of_noise or any(edit.noise is None for edit in edits))
-    if not some or not new.headings.texts:
+    shown = of_noise or any(edit.noise is None or edit.noise in MINOR_KINDS for edit in edits)
+    if len(edits) > _SOME_EDITS or not shown or not new.headings.texts:
         return list(edits)
     before = new.headings.of_text(old.text) if any(edit.new is None for edit in edits) else new.headings
     return [replace(edit, heading=(new.headings if edit.new else before).above(line_of(edit).at)) for edit in edits]
 
 
 def found_edits(edits: Sequence[LineEdit]) -> tuple[Edit, ...]:
-    """Return the first edits of a change as they are kept, those that matter before the others."""
-    shown = sorted(edits, key=lambda edit: edit.noise is not None)[:_MOST_EDITS]
+    """Return the first edits of a change as they are kept, the most important first."""
+    shown = sorted(edits, key=lambda edit: importance_of(edit.noise).rank)[:_MOST_EDITS]
     return tuple([_found_edit(edit) for edit in shown])
 
 

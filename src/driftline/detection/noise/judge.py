@@ -1,4 +1,4 @@
-"""Decide whether the difference between two documents matters: a verdict, a score and a reason.
+"""Decide whether the difference between two documents matters: its importance, a score and a reason.
 
 The lines of the two are matched, and those left over make the edits. An edit is noise if something explains it: it
 stands in a part of the page that changes by itself, only such tokens differ in it, or it was seen to come and go. The
@@ -7,14 +7,17 @@ change matters if nothing explains at least one edit.
 
 from __future__ import annotations
 
-import math
-from collections import Counter
+from collections import Counter, defaultdict
+from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from driftline.detection.diff.align import gaps
-from driftline.detection.diff.lines import folded, match
+from driftline.detection.diff.lines import folded, is_value, label_above, match, without_hints
 from driftline.detection.messages import REORDERED, with_example, words_changed
 from driftline.detection.noise.edits import (
+    LEAST_SCORES,
+    MOST_OF_NOISE,
     NOISE_OF_REGION,
     REWRITTEN_PAGE,
     Experience,
@@ -22,19 +25,24 @@ from driftline.detection.noise.edits import (
     Judgement,
     LineEdit,
     NotNoise,
+    features_of,
     kind_of,
     line_of,
     same_words,
+    score_of,
     why_noise,
     with_headings,
-    words_of,
 )
 from driftline.detection.noise.learning import (
     is_proved,
     is_redrawn,
     is_reworded,
+    learned_noise,
     may_be_redrawn,
+    mutes_numbers,
     newly_ignored,
+    rule_by_feedback,
+    said_of_order,
     with_redrawn_sections,
 )
 from driftline.detection.noise.region_rules import (
@@ -46,13 +54,21 @@ from driftline.detection.noise.region_rules import (
     with_labels,
 )
 from driftline.detection.noise.rules import Context, fetched_again, jitter_of, rule_by_content
-from driftline.detection.noise.volatile import volatile_noise
-from driftline.model.change import Matter, NoiseKind, Region
+from driftline.detection.noise.volatile import (
+    counts_audience,
+    dates_in,
+    names_money,
+    undated,
+    volatile_noise,
+    without_ages,
+)
+from driftline.model.change import MINOR_KINDS, Importance, NoiseKind, Region
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from driftline.detection.diff.lines import Line, Matching
+    from driftline.detection.extract.regions import Blocks
     from driftline.detection.noise.edits import Ruling
     from driftline.detection.noise.rules import SecondFetch
     from driftline.model.change import Block
@@ -61,6 +77,7 @@ if TYPE_CHECKING:
 _REDRAWN = (NoiseKind.EVERY_FETCH, NoiseKind.EVERY_CHECK)
 _NEAR = 20  # lines
 _SMALL = 400  # characters
+_MANY = 3  # lines
 _SHOWN_OF_REWRITTEN = 40  # edits that matter, of so many
 
 
@@ -70,27 +87,92 @@ def judge(old: JudgedDocument, new: JudgedDocument, experience: Experience | Non
     matching = match(old.text, new.text)
     again = fetched_again(experience.again, matching, matching.pairs)
     edits = _edits(old, new, matching, experience, again)
+    if _have_same_letters(matching):
+        edits = [replace(edit, noise=edit.noise or NoiseKind.TYPOGRAPHY) for edit in edits]
+    if matching.restyled and all(edit.noise is not None for edit in edits):
+        edits += [_restyled(one, other, old, new, experience) for one, other in matching.restyled]
+    edits = _once_each(edits)
     # sections are learned also where all is noise, and the user may want all of one reported
     of_noise = bool(experience.page.pins) or may_be_redrawn(edits)
-    edits = with_headings(edits, old, new, of_noise=of_noise)
-    edits = with_redrawn_sections(edits, new, experience)
-    real = [edit for edit in edits if edit.noise is None]
+    edits = with_redrawn_sections(with_headings(edits, old, new, of_noise=of_noise), new, experience)
+    decisive = [edit for edit in edits if edit.noise is None]
     redrawn = {edit.heading for edit in edits if edit.noise in _REDRAWN and edit.heading}
-    moved = not real and _moved(old.text, new, experience, redrawn)
-    shuffled = moved and again is not None and _moved(again.text, new, experience, redrawn)
-    if real:
-        words = sum(words_of(edit) for edit in real)
-        verdict, score = Matter.MEANINGFUL, 0.5 + 0.5 * (1 - math.exp(-words / 20))
-        reason = _described(matching, real)
-    elif moved and not shuffled:
-        verdict, score, reason = Matter.MEANINGFUL, 0.5, REORDERED
+    order = Importance.NOISE if decisive else _order(old.text, new, experience, redrawn)
+    moved = order is not Importance.NOISE
+    shuffled = moved and again is not None and _order(again.text, new, experience, redrawn) is not Importance.NOISE
+    moved = moved and not shuffled
+    if decisive:
+        importance, score, reason = (
+            Importance.IMPORTANT,
+            score_of(features_of(edits, new)),
+            _described(matching, decisive),
+        )
+    elif moved and (importance := said_of_order(experience) or order) is not Importance.NOISE:
+        score, reason = LEAST_SCORES[importance], REORDERED
+    elif decisive := [edit for edit in edits if edit.noise in MINOR_KINDS]:
+        importance, score, reason = Importance.MINOR, LEAST_SCORES[Importance.MINOR], why_noise(decisive)
     else:
-        verdict, score, reason = Matter.NOISE, min(0.4, 0.02 * len(edits)), why_noise(edits, new.text, old.text)
+        score, reason = min(MOST_OF_NOISE, 0.02 * len(edits)), why_noise(edits, new.text, old.text)
+        importance = Importance.NOISE
     return Judgement(
-        verdict=verdict, score=round(score, 3), reason=reason, kind=kind_of(edits), edits=edits,
-        words_added=matching.words_added, words_removed=matching.words_removed,
-        shuffled=shuffled, ignored=ignored_parts(edits, old, new, experience),
+        importance=importance, score=round(score, 3), reason=reason, kind=kind_of(decisive or edits), edits=edits,
+        words_added=matching.words_added, words_removed=matching.words_removed, moved=moved, shuffled=shuffled,
+        ignored=ignored_parts(edits, old, new, experience),
     )  # fmt: skip
+
+
+def _have_same_letters(matching: Matching) -> bool:
+    """Return whether two texts differ in nothing but spaces and line breaks."""
+    removed = sorted([one for one, _ in matching.pairs if one], key=_position)
+    added = sorted([other for _, other in matching.pairs if other], key=_position)
+    # the lines that differ are much fewer than those of both texts
+    one, other = ("".join([line.text for line in lines]).replace(" ", "") for lines in (removed, added))
+    return one == other != "" and "".join(matching.old.split()) == "".join(matching.new.split())
+
+
+def _position(line: Line) -> int:
+    return line.at
+
+
+def _once_each(edits: Sequence[LineEdit]) -> list[LineEdit]:
+    """Return the edits; one that is made in many lines at once, as 'Updated today' in each row, counts once.
+
+    A price, or a number that stands alone, is that of its row.
+    """
+    if sum([edit.noise is None for edit in edits]) < _MANY:
+        return list(edits)
+    same: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for at, edit in enumerate(edits):
+        if edit.noise is None and edit.old and edit.new and same_words(edit):
+            text = edit.new.folded
+            if dates_in(text):
+                same[edit.new.masked, *undated(text)].append(at)
+            elif not edit.new.label and not names_money(text):
+                same[text,].append(at)
+    copies = {at for places in same.values() if len(places) >= _MANY for at in places[1:]}
+    return [replace(edit, noise=NoiseKind.COPY) if at in copies else edit for at, edit in enumerate(edits)]
+
+
+def _restyled(
+    one: Line | None, other: Line | None, old: JudgedDocument, new: JudgedDocument, experience: Experience
+) -> LineEdit:  # fmt: skip
+    """Return the edit of a line that has other quotes, dashes or gaps now, or another hint."""
+    line = other or one
+    assert line is not None
+    hint = (
+        one is None
+        or other is None
+        or (without_hints(one.folded) != one.folded) != (without_hints(other.folded) != other.folded)
+    )
+    ruling = rule_by_feedback(one, other, experience)
+    noise: NoiseKind | None = ruling if isinstance(ruling, NoiseKind) else None
+    if ruling is NotNoise.UNDECIDED:
+        block = new.block_of(other) if other else old.block_of(one)
+        beside = None if block is None else NOISE_OF_REGION.get(block.region)
+        learned = learned_noise(one, other, experience)
+        noise = learned or beside or (NoiseKind.HINT if hint else NoiseKind.TYPOGRAPHY)
+    region = new.region_of(other) if other else old.region_of(one)
+    return LineEdit(old=one, new=other, noise=noise, region=region)
 
 
 def ignored_parts(
@@ -153,7 +235,9 @@ def _edits(
         if not real and _is_doubtful(ruling, one, other, experience) and is_content(one, other, old, new):
             ruling = NotNoise.MATTERS
         noise: NoiseKind | None
-        if isinstance(ruling, NoiseKind):
+        if ruling in MINOR_KINDS and ruling is not NoiseKind.USER_MINOR and other:
+            noise = region_noise(one, other, new) or ruling
+        elif isinstance(ruling, NoiseKind):
             noise = ruling
         elif ruling is NotNoise.MATTERS:
             noise = None
@@ -180,23 +264,57 @@ def _is_doubtful(ruling: Ruling, one: Line | None, other: Line | None, experienc
     return ruling is NoiseKind.COPY
 
 
-def _moved(other: str, new: JudgedDocument, experience: Experience, redrawn: set[str]) -> bool:
-    """Return whether lines other than the links of a menu have another order now, as in a table or a ranking.
+def _order(other: str, new: JudgedDocument, experience: Experience, redrawn: set[str]) -> Importance:
+    """Return how important it is that lines have another order now.
 
-    The lines of sections that are drawn anew all the time do not count.
+    Another order of entries is minor, that of links in a menu and of sections that are drawn anew all the time is
+    noise. A number that stands below other words now, and states of things that changed places in a table, are
+    important.
     """
     before, after = other.split("\n"), new.text.split("\n")
-    if moved := _out_of_order(before, after):
+    if moved := _out_of_order(without_ages(before), without_ages(after)):
         blocks = new.blocks()
         places = [at for at, text in enumerate(blocks.lines) if text in moved and _has_a_place(blocks[at])]
         headings = {new.headings.above(at) for at in places}
-        return any(heading not in redrawn and not is_redrawn(heading, experience) for heading in headings)
+        if all(heading in redrawn or is_redrawn(heading, experience) for heading in headings):
+            return Importance.NOISE
+        relabelled = any(_is_relabelled(before, after, at, experience) for at in places)
+        return Importance.IMPORTANT if relabelled or _are_exchanged(before, after, blocks) else Importance.MINOR
     # lines that occur several times may have changed places, as the states of things in a table do
     swapped = before != after and len(before) == len(after) and sorted(before) == sorted(after)
-    return swapped and any(
+    matters = swapped and any(
         block.text != text and block.region not in NOISE_OF_REGION and not block.linked
         for text, block in zip(before, new.blocks(), strict=False)
     )
+    return Importance.IMPORTANT if matters else Importance.NOISE
+
+
+def _are_exchanged(before: Sequence[str], after: Sequence[str], blocks: Blocks) -> bool:
+    """Return whether lines changed places one by one between others that stayed, as the cells of a column do."""
+    places = _exchanged(before, after)
+    return any(at < len(blocks) and not blocks[at].linked and not counts_audience(after[at]) for at in places)
+
+
+def _exchanged(before: Sequence[str], after: Sequence[str]) -> list[int]:
+    """Return where lines changed places one by one between others that stayed; nothing if more than that happened."""
+    if len(before) != len(after) or sorted(before) != sorted(after):
+        return []
+    places = [at for at, (one, other) in enumerate(zip(before, after, strict=True)) if one != other]
+    return [] if any(following == at + 1 for at, following in pairwise(places)) else places
+
+
+def exchanged_lines(old: str, new: str) -> list[tuple[str, str, str]]:
+    """Return lines that changed places between others that stayed: the line above, and the line before and after."""
+    before, after = old.split("\n"), new.split("\n")
+    return [(after[at - 1] if at else "", before[at], after[at]) for at in _exchanged(before, after)]
+
+
+def _is_relabelled(before: Sequence[str], after: Sequence[str], at: int, experience: Experience) -> bool:
+    """Return whether a line is a number that stands below other words now, and does not change there all the time."""
+    if at >= len(after) or not is_value(after[at]):
+        return False
+    label = label_above(after, at)
+    return label != label_above(before, before.index(after[at])) and not mutes_numbers(label, experience)
 
 
 def _has_a_place(block: Block) -> bool:

@@ -17,6 +17,7 @@ from driftline.detection.diff.lines import Line, LinePair, match
 from driftline.detection.extract.annotations import Note, is_note, note_of, without_notes
 from driftline.detection.messages import also_changed, listed, old_to_new, things_changed
 from driftline.detection.noise.edits import (
+    LEAST_SCORES,
     NOISE_OF_REGION,
     JudgedDocument,
     Judgement,
@@ -29,7 +30,7 @@ from driftline.detection.noise.judge import ignored_parts, judge
 from driftline.detection.noise.learning import learned_noise, rule_by_feedback
 from driftline.detection.noise.rules import fetched_again
 from driftline.detection.noise.volatile import masked, volatile_noise
-from driftline.model.change import ChangeKind, Matter, NoiseKind, Region
+from driftline.model.change import MINOR_KINDS, ChangeKind, Importance, NoiseKind, Region
 from driftline.model.page import Also
 from driftline.plurals import count
 
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from driftline.detection.noise.edits import Experience, Ruling
     from driftline.detection.noise.rules import SecondFetch
 
-_SCORE = 0.5  # the least of what matters: any change of text is more
 _SINGLE = (Also.METADATA, Also.STRUCTURE)  # a page has one of each
 _NOUNS = {"embedded": "embedded object", "audio": "audio track", "label": "label"}
 
@@ -53,14 +53,20 @@ def judge_all(old: JudgedDocument, new: JudgedDocument, experience: Experience) 
     edits = [*of_text.edits, *noted]
     of_text = replace(of_text, ignored=ignored_parts(edits, old, new, experience))
     real = [edit for edit in noted if edit.noise is None]
-    if of_text.verdict is Matter.MEANINGFUL:
+    if of_text.importance is Importance.IMPORTANT:
         reason = f"{of_text.reason} {also_changed(_counted(real))}" if real else of_text.reason
         return replace(of_text, reason=reason, edits=edits)
     most = Counter(note.kind for edit in real or noted for note in _notes(edit)).most_common(1)[0][0]
     kind = ChangeKind(most.value)
     if real:
         reason = things_changed(_counted(real), _described(real[0]))
-        return replace(of_text, verdict=Matter.MEANINGFUL, score=_SCORE, kind=kind, reason=reason, edits=edits)
+        score = LEAST_SCORES[Importance.IMPORTANT]  # any change of text is more
+        return replace(of_text, importance=Importance.IMPORTANT, score=score, kind=kind, reason=reason, edits=edits)
+    if of_text.importance is Importance.MINOR:
+        return replace(of_text, edits=edits)
+    if minor := [edit for edit in noted if edit.noise in MINOR_KINDS]:
+        score, reason = LEAST_SCORES[Importance.MINOR], why_noise(minor)
+        return replace(of_text, importance=Importance.MINOR, score=score, kind=kind, reason=reason, edits=edits)
     return replace(of_text, reason=why_noise(edits), edits=edits, kind=of_text.kind if of_text.edits else kind)
 
 
@@ -85,7 +91,8 @@ def _edits(old: JudgedDocument, new: JudgedDocument, experience: Experience) -> 
             noise = ruling
         elif ruling is NotNoise.UNDECIDED:
             noise = _note_noise(one, other, stands, (old.at, new.at)) or learned_noise(one, other, experience)
-            noise = noise or _region_noise(one, other, old, new)
+            if noise is None or noise in MINOR_KINDS:
+                noise = _region_noise(one, other, old, new) or noise
         region = new.region_of(other) if other else old.region_of(one)
         edits.append(LineEdit(old=one, new=other, noise=noise, region=region))
     return edits

@@ -12,7 +12,7 @@ from driftline.detection.extract.annotations import is_note
 from driftline.detection.messages import short
 from driftline.detection.noise.edits import REWRITTEN_PAGE, NotNoise, line_of, same_words, with_headings
 from driftline.detection.noise.volatile import names_money, names_stock
-from driftline.model.change import Matter, NoiseKind
+from driftline.model.change import MINOR_KINDS, Importance, NoiseKind
 from driftline.model.outcome import IgnoredParts
 
 if TYPE_CHECKING:
@@ -26,6 +26,11 @@ LEARNED = (NoiseKind.EVERY_CHECK, NoiseKind.COMES_AND_GOES, NoiseKind.OTHER_PAGE
 _UNDONE = (*LEARNED, NoiseKind.EVERY_FETCH)  # what is reported again in a section of which the user says so
 _REDRAWN = (NoiseKind.EVERY_FETCH, NoiseKind.COMES_AND_GOES)
 _LETTER = re.compile(r"[^\W\d_]")
+_ORDER = key_of("order", "")  # of the lines of a page
+#: the ruling on an edit that the user called so
+_SAID: dict[Importance, Ruling] = {
+    Importance.IMPORTANT: NotNoise.MATTERS, Importance.MINOR: NoiseKind.USER_MINOR, Importance.NOISE: NoiseKind.USER,
+}  # fmt: skip
 _MOST_KEYS = 200  # by which the feedback on one change is remembered
 _PROVED = 4  # checks
 _SEVERAL = 2  # lines
@@ -203,20 +208,20 @@ def _mark(key: bytes) -> bytes:
     return key[::-1]
 
 
-def feedback_keys(judgement: Judgement, matter: Matter) -> tuple[set[bytes], set[bytes]]:
+def feedback_keys(judgement: Judgement, importance: Importance) -> tuple[set[bytes], set[bytes]]:
     """Return the keys by which feedback on a change is remembered, for its page and for its host.
 
-    If the change matters, the feedback is about the edits taken for noise so far, otherwise about the others. Where
-    only numbers differ, it holds for these words with any numbers; otherwise also for the place, and for the section if
+    If the change is important to the user, the feedback is about the edits taken for noise or minor so far, otherwise
+    about the others. Where lines have another order and nothing else matters, it is about their order. Where only
+    numbers differ, it holds for these words with any numbers; otherwise also for the place, and for the section if
     several of its lines were exchanged and nothing else. Places and sections count on this page only, and so do a few
     words: on another, they may be about anything. Of a page that was rewritten, the first edits are enough.
     """
-    meant = [edit for edit in judgement.edits if (edit.noise is not None) == (matter is Matter.MEANINGFUL)]
-    meant = meant or list(judgement.edits)
-    page: set[bytes] = set()
+    meant = _meant(judgement, importance)
+    page: set[bytes] = set() if meant or not judgement.moved else {_ORDER}
     host: set[bytes] = set()
     sections = _sections(meant)
-    if matter is Matter.NOISE and len(sections) == 1 and _are_several(meant):
+    if importance is Importance.NOISE and len(sections) == 1 and _are_several(meant):
         page |= {_section_keys(heading)[0] for heading, among in sections.items() if len(among) == len(meant)}
     for edit in meant:
         lines = [line for line in (edit.old, edit.new) if line]
@@ -225,10 +230,28 @@ def feedback_keys(judgement: Judgement, matter: Matter) -> tuple[set[bytes], set
             page |= {line.place for line in lines if line.place}
         # a few words with another number may be about anything on another page, such as a price: too little to mute it
         host |= {_own_keys(line)[1] for line in lines}
-        host |= {_own_keys(line)[0] for line in lines if matter is Matter.MEANINGFUL or _is_telling(line)}
+        host |= {_own_keys(line)[0] for line in lines if importance is Importance.IMPORTANT or _is_telling(line)}
         if len(page | host) > _MOST_KEYS:
             break
     return page | host, host
+
+
+def _meant(judgement: Judgement, importance: Importance) -> list[LineEdit]:
+    """Return the edits that feedback on a change is about."""
+    if judgement.importance is Importance.MINOR:
+        return [edit for edit in judgement.edits if edit.noise in MINOR_KINDS]
+    meant = [edit for edit in judgement.edits if (edit.noise is not None) == (importance is Importance.IMPORTANT)]
+    return meant or ([] if judgement.moved else list(judgement.edits))
+
+
+def said_of_order(experience: Experience) -> Importance | None:
+    """Return what the user called another order of the lines of the page; None if nothing."""
+    return experience.page.pinned(_ORDER)
+
+
+def mutes_numbers(label: str, experience: Experience) -> bool:
+    """Return whether numbers below these words change at nearly every check."""
+    return experience.page.mutes(key_of("number", label), experience.check, experience.at)
 
 
 def with_redrawn_sections(
@@ -246,14 +269,14 @@ def with_redrawn_sections(
     wanted: set[str] = set()
     for heading, among in _sections(edits).items():
         said = experience.page.pinned(_section_keys(heading)[0])
-        if said is Matter.MEANINGFUL:
+        if said is Importance.IMPORTANT:
             wanted.add(heading)
             continue
         if heading == new.headings.first or all(edit.noise is not None for edit in among):
             continue
         added, removed = _counts(among)
         unsteady = [edit.new for edit in among if edit.noise is NoiseKind.EVERY_FETCH and edit.new]
-        if said is Matter.NOISE:
+        if said is Importance.NOISE:
             muted[heading] = NoiseKind.USER
         elif added != removed:
             continue
@@ -381,9 +404,9 @@ def rule_by_feedback(one: Line | None, other: Line | None, experience: Experienc
         for key in (*_own_keys(line)[::-1], line.place) if line else ():
             # what a line became on another page of the host says nothing about what it became here
             of_host = experience.host.pinned(key) if line is other or other is None else None
-            matter = experience.page.pinned(key) or of_host
-            if matter is not None:
-                return NotNoise.MATTERS if matter is Matter.MEANINGFUL else NoiseKind.USER
+            importance = experience.page.pinned(key) or of_host
+            if importance is not None:
+                return _SAID[importance]
     return NotNoise.UNDECIDED
 
 
@@ -407,7 +430,28 @@ def learned_noise(
     """
     found = _learned_noise(one, other, experience) if experience.page or experience.host else None
     lines = [line for line in (one, other) if line] if found is not None and not beside else ()
-    return None if any(names_money(line.text) or is_about_stock(line) for line in lines) else found
+    if any(names_money(line.text) for line in lines):
+        return None
+    if any(map(is_about_stock, lines)):
+        return alternating_noise(one, other, experience)
+    return found
+
+
+def alternating_noise(one: Line | None, other: Line | None, experience: Experience) -> NoiseKind | None:
+    """Return COMES_AND_GOES if the lines are sentences that came and went several times; else None.
+
+    That needs more proof than anything else: a state that alternates may be what the page is watched for.
+    """
+    page, now = experience.page, (experience.check, experience.at)
+    lines = [line for line in (one, other) if line] if page else []
+    alternate = lines and all(
+        line.folded.count(" ") >= _SENTENCE - 1
+        and not names_money(line.text)
+        and page.times(_own_keys(line)[1]) >= _PROVED
+        and page.comes_and_goes(_own_keys(line)[1], *now)
+        for line in lines
+    )
+    return NoiseKind.COMES_AND_GOES if alternate else None
 
 
 def is_about_stock(line: Line) -> bool:

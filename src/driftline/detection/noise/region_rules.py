@@ -32,15 +32,43 @@ _CONSENT = Wording({
     "continue without accepting": r"continue without accepting",
     "we and our": r"\bwe and our (?:\d[\d.,]* )?(?:selected )?(?:third )?part(?:ner|ies)",
     "store and/or access": r"store and/or access information on a device",
+    "vie privée": r"respect(?:e|ons) votre vie privée",
+    "privatsphäre": r"(?:respektieren|schätzen) (?:ihre|deine) privatsphäre",
+    "privacidad": r"(?:respetamos|valoramos|valorizamos) (?:tu|su|a sua) privacidad",
+    "tua privacy": r"(?:rispettiamo|rispetta|teniamo al)la tua privacy",
+    "uw privacy": r"(?:respecteren|waarderen) (?:uw|jouw) privacy",
+    "mes choix": r"(?:personnaliser|paramétrer|gérer) mes (?:choix|préférences)",
+    "sans accepter": r"continuer sans accepter",
 })  # fmt: skip
+#: what a banner lets people do with cookies
+_COOKIE_CHOICE = re.compile(
+    r"accept|refus|personnalis|paramétr|gérer|gestion|préférences|choix|akzeptier|ablehn|zustimm|einstellung|verwalten"
+    r"|acepta|acepto|rechaz|configurar|preferenci|aceit|rejeitar|gerir|definições|accett|rifiut|gestisci|impostazioni"
+    r"|preferenze|weiger|instelling|voorkeuren|beheer|godkänn|inställningar|hantera|godkend|afvis|samtyk|godta"
+    r"|innstillinger|hyväksy|akceptuj|odrzu|ustawieni|zarządzaj"
+)
 _CONSENT_BUTTON = re.compile(
-    r"(?:accept|allow|reject|refuse|decline|deny)(?: all)?(?: cookies)?"
+    r"(?:tout|tous) (?:accepter|refuser)|(?:accepter|refuser) (?:tout|tous)|j'accepte|je refuse"
+    r"|accepter et (?:fermer|continuer)|nur notwendige(?: cookies)?"
+    r"|alles? (?:cookies )?(?:akzeptieren|annehmen|ablehnen|zulassen|accepteren|weigeren|toestaan)"
+    r"|(?:aceptar|rechazar|aceitar|rejeitar) (?:todo|todas?|tudo|todos)(?: (?:las|os) cookies)?"
+    r"|(?:accetta|rifiuta) (?:tutto|tutti|tutti i cookie)|(?:acceptera|godkänn|neka|avvisa) alla(?: cookies)?"
+    r"|(?:accepter|afvis|tillad|godta|avvis) alle(?: cookies)?|hyväksy kaikki"
+    r"|(?:akceptuj|zaakceptuj|odrzuć) wszystkie(?: pliki cookie)?"
+    r"|(?:accept|allow|reject|refuse|decline|deny)(?: all)?(?: cookies)?"
     r"|(?:customi[sz]e|manage|cookie)(?: your| my)? (?:preferences|settings|choices|options)"
     r"|(?:manage )?(?:privacy|cookies?|consent)(?: consent)? (?:management|preferences|settings|choices|manager)",
     re.IGNORECASE,
 )
 _COOKIES = re.compile(r"\b(?:cookies?|gdpr|your (?:consent|privacy))\b", re.IGNORECASE)
+_USES_COOKIES = re.compile(
+    r"\b(?:use|uses|utilis(?:e|ons|ent)|verwende[nt]|nutz(?:en|t)|setz(?:en|t)|utiliza(?:mos)?|usamos|utilizziamo"
+    r"|utilizza|usiamo|gebruik(?:en|t)|använder|bruger|bruker|käytämme|używamy|wykorzystujemy)\b.{0,40}"
+    r"\b(?:cookies?|evästeitä|plik\w* cookie)",
+    re.IGNORECASE,
+)
 _BANNERS = (Region.CONSENT, Region.DIALOG)
+_CHOICE = 60  # characters of a button or a link about cookies
 _CONSENT_SHARE = 0.05  # of the lines of a consent banner
 _MOST = 0.5  # of the characters between the first and the last line of a consent banner
 _DAYS = {str(day) for day in range(1, 29)}
@@ -91,7 +119,10 @@ def _is_in_banner(line: Line, read: JudgedDocument) -> bool:
 
 
 def _is_about_consent(text: str) -> bool:
-    return _CONSENT_BUTTON.fullmatch(text) is not None or _CONSENT.occurs_in(text)
+    if _CONSENT_BUTTON.fullmatch(text) is not None or _CONSENT.occurs_in(text):
+        return True
+    lower = text.lower()
+    return len(lower) <= _CHOICE and "cookie" in lower and _COOKIE_CHOICE.search(lower) is not None
 
 
 LONG = 400  # characters: so much text matters in every region
@@ -118,16 +149,29 @@ def region_noise(one: Line | None, other: Line | None, read: JudgedDocument) -> 
     if block is None:
         return None
     if one and other and one.masked == other.masked and names_money(other.text):
-        # prices beside the content, or in a menu, advertise something else; any other may be what the page is about
-        advertised = block.region in _ADVERTISING or (block.region is Region.NAVIGATION and block.linked)
-        return NOISE_OF_REGION[block.region] if advertised and read.blocks().has_main else None
+        return NOISE_OF_REGION[block.region] if _is_price_of_others(block, other, read) else None
     in_footer = block.region is Region.FOOTER and not block.linked  # links in headers have other numbers by the hour
     if in_footer and one and other and one.masked == other.masked and names_contact(other.text):
         return None
     if block.region is Region.FORM and any(names_stock(line.text) for line in (one, other) if line):
         return None  # in a shop, what can be bought stands in the form that puts it into the cart
+    if block.region in _BANNERS and _USES_COOKIES.search(block.text[:HEAD]):
+        return NOISE_OF_REGION[block.region]
     link_noise = _link_noise(block, read)
     return link_noise if _is_long(one, other) else NOISE_OF_REGION.get(block.region, link_noise)
+
+
+def _is_price_of_others(block: Block, line: Line, read: JudgedDocument) -> bool:
+    """Return whether a price is not one of the page: in a menu or beside the content it advertises something else.
+
+    Linked in a header it is that of a cart, and alone at the foot of the page a sum of the site, as of donations.
+    """
+    if block.region is Region.HEADER:
+        return block.linked
+    if block.region is Region.FOOTER:
+        return bool(line.label)
+    advertised = block.region in _ADVERTISING or (block.region is Region.NAVIGATION and block.linked)
+    return advertised and read.blocks().has_main
 
 
 def _link_noise(block: Block, read: JudgedDocument) -> NoiseKind | None:

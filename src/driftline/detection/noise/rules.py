@@ -13,8 +13,17 @@ from typing import TYPE_CHECKING
 
 from driftline.detection.diff.lines import folded
 from driftline.detection.noise.edits import Experience, NotNoise
-from driftline.detection.noise.learning import is_new_state, learned_noise, rule_by_feedback
-from driftline.detection.noise.volatile import dates_in, names_money, names_revision, shift_of_dates, volatile_noise
+from driftline.detection.noise.learning import alternating_noise, is_new_state, learned_noise, rule_by_feedback
+from driftline.detection.noise.volatile import (
+    dates_in,
+    differ_in_audience,
+    is_copyright_notice,
+    is_other_date_format,
+    names_money,
+    names_revision,
+    shift_of_dates,
+    volatile_noise,
+)
 from driftline.model.change import NoiseKind
 
 if TYPE_CHECKING:
@@ -110,9 +119,10 @@ def rule_by_content(one: Line | None, other: Line | None, context: Context) -> R
     if context.again is not None and context.again.differs(one, other):
         return NoiseKind.EVERY_FETCH
     ruling = _rule_rewritten(one, other, context) if one and other else _rule_added_or_removed(one, other, context)
-    if ruling is NotNoise.UNDECIDED and not context.small:
+    if ruling is NotNoise.UNDECIDED:
         # where there is little else, what changes all the time may be what the page is watched for
-        noise = learned_noise(one, other, context.experience)
+        learn = alternating_noise if context.small else learned_noise
+        noise = learn(one, other, context.experience)
         return ruling if noise is None or _is_news_of_state(one, other, context) else noise
     return ruling
 
@@ -133,6 +143,8 @@ def _is_news_of_state(one: Line | None, other: Line | None, context: Context) ->
 def _rule_rewritten(one: Line, other: Line, context: Context) -> Ruling:
     """Return the ruling on a line that became another."""
     before, after = one.folded, other.folded
+    if one.masked == other.masked and is_other_date_format(before, after):
+        return NoiseKind.DATE_FORMAT
     noise = rewritten_noise(one, other, context)
     # where there is little else, a number may be all that the page is watched for
     if noise and noise is not NoiseKind.COUNTER and not (context.small and noise in _MATTERS_IF_SMALL):
@@ -142,7 +154,9 @@ def _rule_rewritten(one: Line, other: Line, context: Context) -> Ruling:
     if _is_promotion(before, context) and _is_promotion(after, context):
         return NoiseKind.PROMOTION
     if one.masked != other.masked:
-        return NotNoise.UNDECIDED
+        if is_copyright_notice(before) and is_copyright_notice(after):
+            return NoiseKind.COPYRIGHT
+        return NoiseKind.AUDIENCE if differ_in_audience(before, after) else NotNoise.UNDECIDED
     # a date that stands alone may be that on which the site was built: its region decides
     dated = dates_in(after) and one.masked and not names_money(after)
     return NotNoise.MATTERS if dated else NotNoise.UNDECIDED

@@ -10,9 +10,12 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, timedelta
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from driftline.model.change import NoiseKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _MONTHS: dict[str, int] = {}
 for _number, _names in enumerate(
@@ -75,11 +78,17 @@ _AUDIENCE = re.compile(
     r"|\b(?:online|views|viewers|likes|followers|comments|shares|ratings|reviews|visitors|kommentare|aufrufe"
     r"|commentaires|vues|comentarios|visitas|commenti|reacties|weergaven"
     r"|útil|helpful|hilfreich|utile)\b[\s:(]{1,3}\d[\d.,]*(?:\s?[km]\b)?"
-    r"(?:\s(?:out of|of|de|von|sur|su|van|av)\s\d[\d.,]*)?",
+    r"(?:\s(?:out of|of|de|von|sur|su|van|av)\s\d[\d.,]*)?"
+    r"|\b(?:viewed|read|saved|shared|played|downloaded|gelesen|angesehen|aufgerufen|geteilt|lue?|vue?|consultée?|leído"
+    r"|visto|letto|visualizzato|gelezen|bekeken|läst|visad)\s\d[\d.,]*\s(?:times|mal|fois|veces|volte|vezes|keer|gånger)\b"
+    r"|\d[\d.,]*\s?(?:downloads?|téléchargements|descargas)\b"
+    r"|\d[\d.,]*\speople\s(?:said|saved|like[ds]?|found|viewed|are interested|subscribed)\b"
+    r"|\d+\s?min(?:ute)?s?\.?\s(?:read|lesezeit|de lecture|de lectura|di lettura|de leitura|leestijd)\b",
     re.IGNORECASE,
 )
 _RULED = re.compile(
-    r"\b(?:max(?:imum)?|min(?:imum)?|limits?|needs?|requires?d?|at (?:least|most)|up to|per (?:day|week|month|year))\b",
+    r"\b(?:max(?:imum)?|min(?:imum)?(?!\.?\s(?:read|lese|de lec|di let|de lei|leest))|limits?|needs?|requires?d?"
+    r"|at (?:least|most)|up to|per (?:day|week|month|year))\b",
     re.IGNORECASE,
 )
 _UUID = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE)
@@ -92,6 +101,7 @@ _NAMING = re.compile(
 _COPYRIGHT = re.compile(
     r"©|\(c\)|\bcopyright\b|tous droits réservés|all rights reserved|alle rechte vorbehalten", re.IGNORECASE
 )
+_NOTICE = re.compile(r"©|\bcopyright\b.*\d{4}|droits réservés|rights reserved|rechte vorbehalten", re.IGNORECASE)
 _REVISION = re.compile(
     r"\b(?:updated|modified|revised|effective|amended|reviewed|published|version|mise? à jour|modifi|révis|en vigueur"
     r"|actualis|actualiz|modific|vigor|aggiorn|aktualisiert|stand|geändert|gültig|bijgewerkt|gewijzigd|laatst"
@@ -136,7 +146,10 @@ _LARGE, _VERY_LARGE = 100, 10_000
 _FEW_WORDS, _SOME_WORDS = 6, 8
 _LONG_TOKEN = 10
 _LONGEST_DATE = 40  # characters
+_LONGEST_NOTICE = 100  # characters
+_LONGEST_COUNT = 80  # characters of a line in which a count is not part of a sentence
 _ONE_DAY = timedelta(days=1)
+_MONTHS_A_YEAR = 12
 _DAY = 24 * 60  # minutes
 _LATE = 15  # minutes that a time of day may be behind, because pages are cached
 _AHEAD = 3  # minutes: the clocks of servers are not exact
@@ -190,6 +203,32 @@ def names_stock(text: str) -> bool:
     return any(map(head.lower().__contains__, _SIGNS_OF_STOCK)) and _STOCK.search(head) is not None
 
 
+def without_ages(lines: Sequence[str]) -> list[str]:
+    """Return the lines without those that say how long ago something was, and nothing else."""
+    return [
+        line for line in lines
+        if len(line) > _LONGEST_DATE or not any(map(line.__contains__, _SIGNS_OF_AGES)) or not _AGES.fullmatch(line)
+    ]  # fmt: skip
+
+
+def is_copyright_notice(text: str) -> bool:
+    """Return whether a line says who holds the copyright, and not much else."""
+    return len(text) <= _LONGEST_NOTICE and _NOTICE.search(text) is not None
+
+
+def counts_audience(text: str) -> bool:
+    """Return whether the text counts views, comments or the like."""
+    return _AUDIENCE.search(text[:_HEAD]) is not None
+
+
+def differ_in_audience(old: str, new: str) -> bool:
+    """Return whether two short texts are equal but for a count of comments, views or the like that only one has."""
+    longer = max(old, new, key=len)  # which has the count
+    if len(longer) > _LONGEST_COUNT or not _DIGIT.search(longer) or not counts_audience(longer):
+        return False
+    return _AUDIENCE.sub(" ", old).split() == _AUDIENCE.sub(" ", new).split()
+
+
 def names_age(text: str) -> bool:
     """Return whether the text says how long ago something was."""
     return any(map(text.__contains__, _SIGNS_OF_AGES)) and _AGES.search(text[:_HEAD]) is not None
@@ -227,6 +266,38 @@ def shift_of_dates(old: str, new: str) -> int | None:
     if len(before) != 1 or len(after) != 1 or masked(old) or masked(new):
         return None
     return (after[0] - before[0]).days
+
+
+def undated(text: str) -> tuple[str, ...]:
+    """Return the numbers and the like of a text without those of its dates and times."""
+    return tuple(_undated(_TIME.sub(" ", text), dates_in(text)))
+
+
+def is_other_date_format(old: str, new: str) -> bool:
+    """Return whether two texts that are equal when `masked` name the same dates, written in another way."""
+    before, after = dates_in(old), dates_in(new)
+    if not before or len(before) != len(after) or old == new:
+        return False
+    # of two dates like 02/03/2026 the order of day and month is the same, whichever it is
+    ambiguous = bool(_YEAR_LAST.search(old)) != bool(_YEAR_LAST.search(new))
+    same = all(
+        one == other or (ambiguous and one == _swapped(other))
+        for one, other in zip(sorted(before), sorted(after), strict=True)
+    )
+    return same and _without_dates(old) == _without_dates(new)
+
+
+def _without_dates(text: str) -> list[str]:
+    """Return the words of a text without its dates."""
+    text = text.lower()
+    for pattern in (_DAY_FIRST, _MONTH_FIRST, _YEAR_FIRST, _YEAR_LAST):
+        text = pattern.sub(" ", text)
+    return [word for token in text.split() if (word := token.strip(",.;"))]
+
+
+def _swapped(day: date) -> date:
+    """Return the date that 02/03/2026 is in countries where the month comes first."""
+    return day.replace(day=day.month, month=day.day) if day.day <= _MONTHS_A_YEAR else day
 
 
 def volatile_noise(old: str, new: str, old_at: float, new_at: float) -> NoiseKind | None:

@@ -28,7 +28,7 @@ from driftline.lab.bench.local_watch_lists import LabError, open_local
 from driftline.lab.bench.storage_bench import HTML, Replay, change_of, read_body
 from driftline.lab.simweb.simweb_client import serve
 from driftline.lab.simweb.world import World
-from driftline.model.change import Matter, Region
+from driftline.model.change import Importance, Region
 from driftline.model.outcome import Failed
 from driftline.store.engine import Store
 from driftline.urls import host_of
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 MEANINGFUL = "meaningful"
 DETECTORS = ("driftline", "raw bytes", "visible text", "main content")
-LEVELS = tuple(Matter)  # the first one is reported
+LEVELS = tuple(Importance)  # the first one is reported
 REPLAYED = ("chains", "streams")
 _OURS = DETECTORS[0]
 _CONTENT = (Region.MAIN, Region.BODY)
@@ -78,7 +78,7 @@ class Verdicts(NamedTuple):
 
     case: Case
     alarms: dict[str, bool]
-    level: Matter | None
+    level: Importance | None
     score: float
     reason: str
     headline: str
@@ -89,7 +89,7 @@ class Verdicts(NamedTuple):
 class _Said(NamedTuple):
     """What Driftline says of a case."""
 
-    level: Matter | None = None
+    level: Importance | None = None
     score: float = 0.0
     reason: str = "What can be seen is the same."
     headline: str = ""
@@ -249,7 +249,7 @@ def _judge_pair(case: Case) -> Verdicts:
         title, blocks = new.title(), new.blocks()
         sides = Side(before, old_text, case.times[0]), Side(after, "\n".join(blocks.lines), case.times[1], blocks)
         found = weigh(*sides, title, HTML, Experience(at=case.times[1]))
-        said = _Said(found.verdict, found.score, found.reason, found.headline)
+        said = _Said(found.importance, found.score, found.reason, found.headline)
     return _beside_others(case, before, after, said, (time.perf_counter() - started) * 1000)
 
 
@@ -280,7 +280,7 @@ def _check(case: Case, replay: Replay) -> Verdicts:
     if isinstance(outcome, Failed):
         said = _Said(reason=outcome.failure.sentence, failed=True)
     elif change is not None:
-        said = _Said(change.verdict, change.score, change.reason, change.headline)
+        said = _Said(change.importance, change.score, change.reason, change.headline)
     return _beside_others(case, before, after, said, replay.ms)
 
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from driftline.lab.bench.local_watch_lists import LabError
 from driftline.lab.bench.storage_bench import HTML, Replay, change_of
-from driftline.model.change import Matter
+from driftline.model.change import Importance
 from driftline.model.outcome import Failed
 from driftline.store.engine import Store
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 INTERVALS = {"1 h": 3_600.0, "1 d": 86_400.0, "14 d": 14 * 86_400.0}
 EDITS = 10  # of each sort
 _START = datetime(2026, 1, 5, 10, 0, tzinfo=UTC).timestamp()
-_REPORTED = next(iter(Matter))
+_REPORTED = next(iter(Importance))
 _PART = re.compile(r"^---\n", re.MULTILINE)
 _LAYOUT = "_layout"
 _LIVE = re.compile(r"\[\[(.+?)\]\]")
@@ -184,7 +184,7 @@ def _reported(edit: PageEdit, outcome: Outcome) -> ReportedEdit:
     if isinstance(outcome, Failed):
         level, reason = outcome.verdict.value, outcome.failure.sentence
     elif change is not None:
-        reported, level = change.verdict is _REPORTED, change.verdict.value
+        reported, level = change.importance is _REPORTED, change.importance.value
         headline, reason = change.headline, change.reason
     return ReportedEdit(
         edit=_shown(edit), matters=edit.matters, reported=reported, level=level, headline=headline, reason=reason

@@ -277,7 +277,7 @@ class _Maker:
                 yield "changes", {
                     "page_id": number, "sequence": 2, "from_version": 1, "to_version": 2, "at": at, "kind": "text",
                     "score": 0.5, "reason": "first → second", "words_added": 1, "words_removed": 1,
-                    "verdict": "meaningful",
+                    "importance": "important",
                 }  # fmt: skip
             letters = digest(self._letters[what].replace(str(_MARK).encode(), f"{number:08}".encode()))
             row = {

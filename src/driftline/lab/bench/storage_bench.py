@@ -24,7 +24,7 @@ from driftline.detection.examine import examine
 from driftline.detection.extract.document import Extraction
 from driftline.detection.jobs import Finding, Job
 from driftline.lab.bench.local_watch_lists import LabError
-from driftline.model.change import ChangeKind, ChangeSummary, Matter
+from driftline.model.change import ChangeKind, ChangeSummary, Importance
 from driftline.model.outcome import Changed, Document, Failed, Proof, Unchanged, version_made_by
 from driftline.pipeline.consumer import Steps
 from driftline.store.blobs import digest, pack, pack_next, unpack
@@ -212,7 +212,7 @@ def _document(link: Link, body: bytes, at: float, content_type: str = HTML) -> D
 
 
 _UNSEEN = ChangeSummary(
-    kind=ChangeKind.STRUCTURE, verdict=Matter.NOISE, score=0.0, reason="Nothing that can be seen changed.",
+    kind=ChangeKind.STRUCTURE, importance=Importance.NOISE, score=0.0, reason="Nothing that can be seen changed.",
     words_added=0, words_removed=0,
 )  # fmt: skip
 

@@ -14,7 +14,7 @@ from driftline.detection.diff.html_diff import render
 from driftline.detection.diff.markup import MarkupChange, kinds_between
 from driftline.detection.diff.tables import ChangedCell
 from driftline.durations import utc
-from driftline.model.change import Change, ChangeKind, Matter
+from driftline.model.change import Change, ChangeKind, Importance
 from driftline.model.outcome import Version
 from support.properties import searched_briefly
 
@@ -103,7 +103,7 @@ def test_no_text_of_a_page_becomes_markup(text: str) -> None:
         from_version=1,
         to_version=2,
         kind=ChangeKind.TEXT,
-        verdict=Matter.MEANINGFUL,
+        importance=Importance.IMPORTANT,
         score=1.0,
         headline=text,
         reason=text,
@@ -183,10 +183,10 @@ def test_what_takes_no_room_is_named_where_it_is_what_changed() -> None:
 def test_the_header_shows_the_recorded_change() -> None:
     change = Change(
         id="1-2", url="https://a.example/", at=utc(0.0), from_version=1, to_version=2, kind=ChangeKind.TEXT,
-        verdict=Matter.MEANINGFUL, score=0.876, headline="New: a word", reason="1 word added in one place.",
+        importance=Importance.IMPORTANT, score=0.876, headline="New: a word", reason="1 word added in one place.",
     )  # fmt: skip
     shown = words(rendered("old", "new", change=change))
-    assert "New: a word 1 word added in one place. meaningful, score 0.88" in shown
+    assert "New: a word 1 word added in one place. important, score 0.88" in shown
     assert "Version 1, 2023-11-14 22:13 UTC → version 2, 2023-11-14 22:13 UTC" in shown
     assert "1 word added and 1 word removed in one place." in words(rendered("old", "new"))
 

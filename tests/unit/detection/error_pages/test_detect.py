@@ -50,6 +50,14 @@ CONCERT = "\n".join(f"Band {number} plays in the town hall, and everybody may co
         ("Concert", "503 Service Unavailable\nNo server is available to handle this request."),
         ("Concert", "Error establishing a database connection"),
         ("Concert", "We'll be back soon\nThe site is down for maintenance."),
+        ("Concert", "This content is not available in your country."),
+        ("Concert", "Our site is currently unavailable in most European countries."),
+        ("451", "Unavailable due to legal reasons"),
+        ("Concert", "Dieses Angebot ist in Ihrem Land leider nicht verfügbar."),
+        ("Concert", "Ce contenu n'est pas disponible dans votre pays."),
+        ("Concert", "Este contenido no está disponible en tu región."),
+        ("Concert", "Questo contenuto non è disponibile nel tuo paese."),
+        ("Concert", "Deze inhoud is niet beschikbaar in uw land."),
     ],
 )
 def test_an_error_in_the_place_of_a_short_page_is_reported(title: str, text: str) -> None:

@@ -7,7 +7,7 @@ from driftline.detection.extract.document import Extraction, letters_of
 from driftline.detection.extract.filters import awaited_by, check_filters, how_read
 from driftline.detection.jobs import Finding
 from driftline.errors import BadFilter, FailureKind, UnreadableBody
-from driftline.model.change import Matter
+from driftline.model.change import Importance
 from driftline.model.outcome import Blob, Proof
 from driftline.model.page import FilterKind
 from driftline.store.blobs import unpack
@@ -78,11 +78,11 @@ def test_the_title_stays_that_of_the_page() -> None:
 
 def test_what_is_selected_is_what_the_page_is_about_wherever_it_stands() -> None:
     before, after = (f"<p>{'words ' * 99}</p><footer><p>Call {number} for help</p></footer>" for number in ("us", "me"))
-    for filters, verdict in ((None, Matter.NOISE), ([["select", "footer"]], Matter.MEANINGFUL)):
+    for filters, verdict in ((None, Importance.NOISE), ([["select", "footer"]], Importance.IMPORTANT)):
         first = examine(job(before.encode(), filters=filters))
         found = examine(job(after.encode(), after=first, filters=filters))
         assert found.change is not None
-        assert found.change.verdict is verdict
+        assert found.change.importance is verdict
 
 
 @pytest.mark.parametrize(
@@ -198,17 +198,19 @@ def test_filters_that_make_sense_are_kept_as_they_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "matter"),
+    ("old", "new", "importance"),
     [
-        ("a\nb", "a\nc", Matter.NOISE),
-        ("a\nb", "a\nb\nNow SOLD OUT here", Matter.MEANINGFUL),
+        ("a\nb", "a\nc", Importance.NOISE),
+        ("a\nb", "a\nb\nNow SOLD OUT here", Importance.IMPORTANT),
         ("sold out", "still sold out", None),
-        ("sold out\nx", "sold out\ny", Matter.NOISE),
-        ("sold out\nx", "x", Matter.NOISE),
+        ("sold out\nx", "sold out\ny", Importance.NOISE),
+        ("sold out\nx", "x", Importance.NOISE),
     ],
 )
-def test_a_change_counts_only_if_what_the_page_waits_for_was_added(old: str, new: str, matter: Matter | None) -> None:
-    assert awaited_by([["trigger", "sold out"]], old, new) is matter
+def test_a_change_counts_only_if_what_the_page_waits_for_was_added(
+    old: str, new: str, importance: Importance | None
+) -> None:
+    assert awaited_by([["trigger", "sold out"]], old, new) is importance
     assert awaited_by([["select", "main"]], old, new) is None
     assert awaited_by(None, old, new) is None
 
@@ -232,8 +234,8 @@ def test_other_filters_alone_are_no_change() -> None:
         found = examine(job(body.encode(), after=first, filters=filters))
         assert (found.proof, found.reading) == (Proof.REREAD, how_read(filters))
         assert found.change is not None
-        assert (found.change.verdict, found.change.reason) == (
-            Matter.NOISE,
+        assert (found.change.importance, found.change.reason) == (
+            Importance.NOISE,
             "The page did not change: it is read through other filters than before.",
         )
         assert unpack(found.text, kept(first, found)).decode() == "5 €\n1 €"
@@ -245,7 +247,7 @@ def test_a_change_that_came_with_other_filters_is_found_among_what_they_leave() 
     assert found.proof is None
     assert found.change is not None
     reason = "1 word added and 1 word removed in one place: 5 € → 6 €."
-    assert (found.change.verdict, found.change.reason) == (Matter.MEANINGFUL, reason)
+    assert (found.change.importance, found.change.reason) == (Importance.IMPORTANT, reason)
 
 
 def test_a_selection_that_the_old_version_does_not_have_is_where_the_comparison_begins() -> None:

@@ -13,7 +13,7 @@ from driftline.detection.extract.regions import Blocks
 from driftline.detection.noise.edits import Experience, JudgedDocument, Judgement, ReadOnce
 from driftline.detection.noise.judge_annotations import judge_all
 from driftline.detection.noise.learning import feedback_keys, learn
-from driftline.model.change import Matter
+from driftline.model.change import Importance
 from driftline.noise_memory import Memory
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def judged(
 )  # fmt: skip
 def test_another_link_target_or_image_matters_less_than_text(old: str, new: str, kind: str, reason: str) -> None:
     found = judged(old, new)
-    assert (found.verdict, found.kind, found.reason) == (Matter.MEANINGFUL, kind, reason)
+    assert (found.importance, found.kind, found.reason) == (Importance.IMPORTANT, kind, reason)
     assert 0.5 <= found.score < judged("<p>one</p>", "<p>two</p>").score
 
 
@@ -69,13 +69,13 @@ def test_metadata_matters_wherever_it_stands() -> None:
 )
 def test_what_stands_beside_the_content_or_changes_by_itself_is_noise(old: str, new: str, reason: str) -> None:
     found = judged(old, new)
-    assert (found.verdict, found.reason) == (Matter.NOISE, reason)
+    assert (found.importance, found.reason) == (Importance.NOISE, reason)
 
 
 def test_tags_that_change_without_the_text_are_reported_if_the_structure_counts() -> None:
     old, new = "<p>The meeting is <b>on</b> Monday.</p>", "<p>The meeting is <em>on</em> Monday.</p>"
     found = judged(old, new, filters=[["also", "structure"]])
-    assert (found.verdict, found.kind) == (Matter.MEANINGFUL, "structure")
+    assert (found.importance, found.kind) == (Importance.IMPORTANT, "structure")
     assert found.reason.startswith("The structure changed: ")
     assert judged(old, new, filters=[["also", "links"]]).edits == []
 
@@ -83,7 +83,9 @@ def test_tags_that_change_without_the_text_are_reported_if_the_structure_counts(
 def test_the_label_of_an_image_is_reported_once() -> None:
     assert judged("<img src=a alt=One>", "<img src=a alt=Two>").reason == "1 alt changed: One → Two."
     media = judged("<img src=a alt=One>", "<img src=a alt=Two>", filters=[["also", "media"]])
-    assert (media.verdict, media.reason) == (Matter.NOISE, "Only the words of links and media changed.")
+    assert (media.importance, media.reason) == (Importance.MINOR, "Only the words of links and media changed.")
+    beside = judged("<nav><img src=a alt=One></nav>", "<nav><img src=a alt=Two></nav>", filters=[["also", "media"]])
+    assert beside.importance is Importance.NOISE
 
 
 def test_a_link_that_was_added_with_its_words_is_reported_as_these() -> None:
@@ -97,7 +99,7 @@ def test_text_is_judged_as_it_is_on_a_page_of_which_only_text_counts() -> None:
     old, new = "<p>It costs $5.</p><a href=/a>x</a>", "<p>It costs $6.</p><a href=/b>x</a>"
     found = judged(old, new)
     alone = judged(old, new, filters=None)
-    assert (found.verdict, found.score, found.kind) == (alone.verdict, alone.score, "price")
+    assert (found.importance, found.score, found.kind) == (alone.importance, alone.score, "price")
 
 
 def test_links_are_held_against_those_that_are_called_the_same() -> None:
@@ -110,18 +112,18 @@ def test_what_a_second_fetch_undoes_or_every_check_brings_is_noise() -> None:
     old, new, third = (f"<p>Look</p><img src={name}.png>" for name in ("a", "b", "c"))
     again = Extraction(f"<body>{FILLER}{third}".encode(), HTML, ALSO).text()
     found = judged(old, new, Experience(again=again))
-    assert (found.verdict, found.differs_at_every_fetch) == (Matter.NOISE, True)
+    assert (found.importance, found.differs_at_every_fetch) == (Importance.NOISE, True)
 
     memory = Memory()
-    verdicts: list[Matter] = []
+    verdicts: list[Importance] = []
     pictures = [
         f"<p>Look</p><img src=/{name}.png><p>End</p>" for name in ("amber", "birch", "cedar", "dahlia", "elder")
     ]
     for check, (one, other) in enumerate(pairwise(pictures), start=2):
         found = judged(one, other, Experience(page=memory, check=check, at=check * 3_600.0))
         learn(memory, found, check, check * 3_600.0)
-        verdicts.append(found.verdict)
-    assert verdicts == [Matter.MEANINGFUL, Matter.MEANINGFUL, Matter.NOISE, Matter.NOISE]
+        verdicts.append(found.importance)
+    assert verdicts == [Importance.IMPORTANT, Importance.IMPORTANT, Importance.NOISE, Importance.NOISE]
 
 
 def test_the_blocks_without_notes_are_made_once_for_all_edits() -> None:
@@ -142,7 +144,7 @@ def test_the_blocks_without_notes_are_made_once_for_all_edits() -> None:
 
 def test_a_headline_that_looks_like_a_note_is_text() -> None:
     found = judged("<p>[video] Minister stays</p>", "<p>[video] Minister resigns today</p>")
-    assert (found.verdict, found.kind) == (Matter.MEANINGFUL, "text")
+    assert (found.importance, found.kind) == (Importance.IMPORTANT, "text")
 
 
 @pytest.mark.parametrize(("links", "noted"), [(290, True), (310, False)])
@@ -161,5 +163,5 @@ def test_what_is_learned_of_the_text_does_not_hang_on_how_many_links_changed(lin
 
 def test_what_is_feedback_keys_a_page_made_anew_takes_a_bounded_number_of_keys() -> None:
     old, new = ("".join(f"<p><a href=/{to}/{at}>Part {at}</a></p>" for at in range(900)) for to in ("old", "new"))
-    for_page, for_host = feedback_keys(judged(old, new), Matter.NOISE)
+    for_page, for_host = feedback_keys(judged(old, new), Importance.NOISE)
     assert 100 < len(for_host) <= len(for_page) <= 206

@@ -14,7 +14,7 @@ from driftline.detection.extract.document import Extraction
 from driftline.detection.noise.edits import Experience, JudgedDocument, ReadOnce
 from driftline.detection.noise.judge import judge
 from driftline.detection.noise.learning import feedback_keys, learn
-from driftline.model.change import Matter
+from driftline.model.change import Importance
 from driftline.noise_memory import Memory
 
 if TYPE_CHECKING:
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 
 FILLER = "<p>" + "A paragraph that says the same at every check, so that the page is not a small one. " * 6 + "</p>"
 HOUR, DAY = 3_600.0, 86_400.0
-REPORTED, MUTED = Matter.MEANINGFUL, Matter.NOISE
+REPORTED, MUTED = Importance.IMPORTANT, Importance.NOISE
 
 
-def verdicts(pages: Sequence[str], every: float = HOUR) -> list[Matter]:
-    """Return the verdict on each page but the first, checked one after the other, each as the last one taught."""
+def verdicts(pages: Sequence[str], every: float = HOUR, *, small: bool = False) -> list[Importance]:
+    """Return the importance of each page but the first, checked one after the other, each as the last one taught."""
     memory = Memory()
-    found: list[Matter] = []
+    found: list[Importance] = []
     for check, (old, new) in enumerate(pairwise(pages), start=2):
         now = Experience(page=memory, check=check, at=check * every)
-        judgement = judge(read(old, (check - 1) * every), read(new, check * every), now)
+        judgement = judge(read(old, (check - 1) * every, small=small), read(new, check * every, small=small), now)
         learn(memory, judgement, check, check * every)
-        found.append(judgement.verdict)
+        found.append(judgement.importance)
     return found
 
 
-def read(markup: str, at: float) -> JudgedDocument:
-    body = f"<title>Page</title><main>{FILLER}{markup}</main>".encode()
+def read(markup: str, at: float, *, small: bool = False) -> JudgedDocument:
+    body = f"<title>Page</title><main>{'' if small else FILLER}{markup}</main>".encode()
     blocks = Extraction(body, "text/html; charset=utf-8").blocks()
     text = "\n".join(blocks.lines)
     return JudgedDocument(text=text, title="Page", at=at, blocks=ReadOnce(lambda: blocks, blocks))
@@ -92,6 +92,19 @@ def test_prose_with_a_word_about_stock_is_learned_like_any_other() -> None:
     assert verdicts([states[number % 2] for number in range(9)])[-1] is REPORTED
 
 
+def test_sentences_that_alternate_are_learned_on_small_pages_and_with_words_about_stock_too() -> None:
+    for one, other in (
+        ("The offer is available to all of our readers", "The offer is available to friends of the house"),
+        ("The concert in the park was not cancelled", "Nothing in the park is cancelled this summer"),
+    ):
+        variants = [f"<p>{one}</p>", f"<p>{other}</p>"]
+        assert verdicts([variants[number % 2] for number in range(9)])[-1] is MUTED
+        assert verdicts([variants[number % 2] for number in range(9)], small=True)[-1] is MUTED
+        assert verdicts([variants[number % 2] for number in range(3)], small=True)[-1] is REPORTED
+    states = ["<p>The bridge is open</p>", "<p>The bridge is closed</p>"]
+    assert set(verdicts([states[number % 2] for number in range(12)], small=True)) == {REPORTED}
+
+
 POOL = ("Blue lamp", "Red lamp", "Oak desk", "Pine shelf", "Wool rug", "Brass hook", "Tall mirror")
 
 
@@ -105,40 +118,40 @@ def box(chance: random.Random) -> str:
 def test_a_section_that_is_drawn_anew_at_every_fetch_is_noise_and_nothing_beside_it_is() -> None:
     chance = random.Random(5)
     memory, shown = Memory(), box(chance)
-    found: list[Matter] = []
+    found: list[Importance] = []
     for check in range(2, 12):
         again, old, shown = box(chance), shown, box(chance)
         now = Experience(page=memory, check=check, at=check * HOUR, again=read(again, 0.0).text)
         judgement = judge(read(old, (check - 1) * HOUR), read(shown, check * HOUR), now)
         learn(memory, judgement, check, check * HOUR)
-        found.append(judgement.verdict)
+        found.append(judgement.importance)
     assert found.count(REPORTED) <= 1
     for other in (
         shown.replace("In stock", "Sold out"), shown.replace("None yet", "It broke after a week of use"),
         shown.replace("<h2>Reviews", "<p>Green cushion to go with it</p><h2>Reviews"),
     ):  # fmt: skip
         now = Experience(page=memory, check=12, at=12 * HOUR, again=read(other, 0.0).text)
-        assert judge(read(shown, 11 * HOUR), read(other, 12 * HOUR), now).verdict is REPORTED
+        assert judge(read(shown, 11 * HOUR), read(other, 12 * HOUR), now).importance is REPORTED
 
 
 def fetched_box(seed: int, check: int, fetch: int) -> str:
     return box(random.Random(f"{seed} {check} {fetch}"))
 
 
-def drawn(every: float, checks: int, draw: Callable[[int, int], str]) -> list[Matter]:
+def drawn(every: float, checks: int, draw: Callable[[int, int], str]) -> list[Importance]:
     """Return the verdicts on a page of which a second fetch, number 1, may have something else than the first."""
     memory = Memory()
-    found: list[Matter] = []
+    found: list[Importance] = []
     old = draw(1, 0)
     for check in range(2, checks):
         shown = draw(check, 0)
         at = check * every
         now = Experience(page=memory, check=check, at=at, again=read(draw(check, 1), at).text)
         judgement = judge(read(old, at - every), read(shown, at), replace(now, again=None))
-        if judgement.verdict is REPORTED:
+        if judgement.importance is REPORTED:
             judgement = judge(read(old, at - every), read(shown, at), now)
         learn(memory, judgement, check, at)
-        found.append(judgement.verdict)
+        found.append(judgement.importance)
         old = old if judgement.differs_at_every_fetch else shown  # such a page gets no version
     return found
 
@@ -201,7 +214,7 @@ def test_a_number_of_the_same_thing_is_reported_in_a_section_that_is_drawn_anew(
         learn(memory, judgement, check, check * HOUR)
     price = next(f"{10 + at} €" for at in range(len(POOL)) if f">{10 + at} €<" in shown)
     now = Experience(page=memory, check=12, at=12 * HOUR)
-    assert judge(read(shown, 0.0), read(shown.replace(price, "99 €"), 12 * HOUR), now).verdict is REPORTED
+    assert judge(read(shown, 0.0), read(shown.replace(price, "99 €"), 12 * HOUR), now).importance is REPORTED
 
 
 def test_one_feedback_on_a_section_that_is_drawn_anew_is_enough() -> None:
@@ -210,19 +223,19 @@ def test_one_feedback_on_a_section_that_is_drawn_anew_is_enough() -> None:
     memory = Memory()
     for number, (old, new) in enumerate(pairwise(shown)):
         judgement = judge(read(old, 0.0), read(new, 14 * DAY), Experience(page=memory, check=number, at=14 * DAY))
-        assert (judgement.verdict is REPORTED) is (number == 0)
+        assert (judgement.importance is REPORTED) is (number == 0)
         if not number:
-            memory.pin(feedback_keys(judgement, Matter.NOISE)[0], Matter.NOISE)
+            memory.pin(feedback_keys(judgement, Importance.NOISE)[0], Importance.NOISE)
 
 
 def test_feedback_on_a_price_does_not_hold_for_other_pages_of_the_host() -> None:
     old, new, other = (read(f"<p>Price: {price}</p>", 0.0) for price in ("5 €", "7 €", "39.99 €"))
-    page_keys, host_keys = feedback_keys(judge(old, new), Matter.NOISE)
+    page_keys, host_keys = feedback_keys(judge(old, new), Importance.NOISE)
     page, host = Memory(), Memory()
-    page.pin(page_keys, Matter.NOISE)
-    host.pin(host_keys, Matter.NOISE)
-    assert judge(new, other, Experience(page=page, host=host, check=3, at=HOUR)).verdict is MUTED
-    assert judge(new, other, Experience(host=host, check=3, at=HOUR)).verdict is REPORTED
+    page.pin(page_keys, Importance.NOISE)
+    host.pin(host_keys, Importance.NOISE)
+    assert judge(new, other, Experience(page=page, host=host, check=3, at=HOUR)).importance is MUTED
+    assert judge(new, other, Experience(host=host, check=3, at=HOUR)).importance is REPORTED
 
 
 def test_a_list_of_news_is_reported_however_often_it_has_other_entries() -> None:
