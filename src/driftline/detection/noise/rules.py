@@ -158,8 +158,8 @@ def _rule_rewritten(one: Line, other: Line, context: Context) -> Ruling:
             return NoiseKind.COPYRIGHT
         return NoiseKind.AUDIENCE if differ_in_audience(before, after) else NotNoise.UNDECIDED
     # a date that stands alone may be that on which the site was built: its region decides
-    dated = dates_in(after) and one.masked and not names_money(after)
-    return NotNoise.MATTERS if dated else NotNoise.UNDECIDED
+    dates = dates_in(after) if one.masked and not names_money(after) else []
+    return NotNoise.MATTERS if dates and dates != dates_in(before) else NotNoise.UNDECIDED
 
 
 def rewritten_noise(one: Line, other: Line, context: Context) -> NoiseKind | None:

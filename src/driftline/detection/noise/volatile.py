@@ -46,6 +46,10 @@ _DAY_FIRST = re.compile(
 )
 _MONTH_FIRST = re.compile(rf"\b({_NAME_OF_MONTH})\b\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?,?\s+(\d{{4}})")
 _DAY_BEFORE_YEAR = re.compile(r"\s\d{1,2}(?:st|nd|rd|th)?,?\s+\d{4}")
+_DAY_OF_MONTH = re.compile(
+    rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th|er|\.|º)?\s+(?:de\s+|of\s+)?({_NAME_OF_MONTH})\b"
+    rf"|\b({_NAME_OF_MONTH})\b\.?\s+(\d{{1,2}})(?!\d)"
+)
 _YEAR = re.compile(r"\d{4}")
 _YEAR_FIRST = re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
 _YEAR_LAST = re.compile(r"(?<!\d)(\d{1,2})[-/.](\d{1,2})[-/.](\d{4})(?!\d)")
@@ -110,6 +114,8 @@ _REVISION = re.compile(
 _MEASURED = re.compile(
     r"[€$£¥%]|\b(?:eur|euros?|usd|gbp|dollars?|kr|sek|days?|months?|years?|jours|mois|ans|tage|jahre)\b", re.IGNORECASE
 )
+# after a number: what it says is a property of something, and no count
+_UNIT = re.compile(r"\d\s?(?:k?g|mg|[mcd]?l|km|[cm]m|m²|lbs?|oz|k?wh?|°)(?![\w/])", re.IGNORECASE)
 _MONEY = re.compile(r"[€$£¥]\s?\d|\d\s?[€$£¥]|\d\s?(?:eur|usd|gbp|euros?|dollars?)\b", re.IGNORECASE)
 _STOCK = re.compile(
     r"\b(?:in|of|low|en|de|no) stock\b|\bsold[ -]?out\b|\b(?:un)?available\b|\bfully booked\b|\bcancell?ed\b"
@@ -153,7 +159,7 @@ _MONTHS_A_YEAR = 12
 _DAY = 24 * 60  # minutes
 _LATE = 15  # minutes that a time of day may be behind, because pages are cached
 _AHEAD = 3  # minutes: the clocks of servers are not exact
-_ZONES = 30  # minutes: nearly all time zones differ by a multiple
+_ZONES, _WHOLE_HOURS = 30, 60  # minutes: nearly all time zones differ by a multiple of the first, most of the other
 
 
 def masked(text: str) -> str:
@@ -352,8 +358,11 @@ def _noise_of_tokens(
     if names_revision(new):
         return None
     short = words <= _FEW_WORDS
-    if dates_in(new) or _MEASURED.search(new) or not short or _NUMBERED.match(new):
+    if dates_in(new) or _MEASURED.search(new) or _UNIT.search(new) or not short or _NUMBERED.match(new):
         return None
+    if (days := _days_in(new)) != (before := _days_in(old)):
+        today = _is_day_of(before, old_at) and _is_day_of(days, new_at)
+        return NoiseKind.CLOCK if today else None
     if all(len(token) >= _LONG_TOKEN and not token.isalpha() for token in differing):
         return None if _NAMING.search(new) else NoiseKind.IDENTIFIER
     if _CALL.search(new) or _AMOUNT.search(new) or not all(token.strip("+%#").isdigit() for token in differing):
@@ -362,6 +371,19 @@ def _noise_of_tokens(
         return None  # another version, or another year of a date
     # a count of zero, before or after, is more than a count: sold out, or back again
     return None if any(not token.strip("0+%#") for token in differing) else NoiseKind.COUNTER
+
+
+def _days_in(text: str) -> list[tuple[int, int]]:
+    """Return the month and day of dates that need no year, as in '9 January'."""
+    found = _DAY_OF_MONTH.findall(text.lower())
+    return [(_MONTHS[month or other], int(day or also)) for day, month, other, also in found]
+
+
+def _is_day_of(days: list[tuple[int, int]], at: float) -> bool:
+    """Return whether all of these days are that of a fetch, in any time zone."""
+    now = datetime.fromtimestamp(at, UTC)
+    near = {(day.month, day.day) for day in (now - _ONE_DAY, now, now + _ONE_DAY)}
+    return bool(days) and near.issuperset(days)
 
 
 def is_creeping(old: str, new: str) -> bool:
@@ -401,24 +423,35 @@ def _is_clock(old: str, new: str, old_at: float, new_at: float, words: int) -> b
     exact = all(time.second for time in after)
     if exact and len(before) == len(after) == 1 and _MADE.search(new):
         return True
-    return (exact or words <= _FEW_WORDS) and _are_fetch_times(before, after, old_at, new_at)
+    # a time that stands alone may be that of a timetable
+    zones = _ZONES if exact or masked(new) else _WHOLE_HOURS
+    return (exact or words <= _FEW_WORDS) and _are_fetch_times(before, after, old_at, new_at, zones)
 
 
 def _is_stamp_of_fetch(new: str, new_at: float) -> bool:
-    """Return whether a text is nothing but the time of its fetch: a list of such times grows and is cut by itself."""
+    """Return whether a text is nothing but the time of its fetch: a list of such times grows and is cut by itself.
+
+    Without seconds, only time zones of whole hours count: more than half of all times of a timetable are as near to
+    that of the fetch in some other one.
+    """
     after = _times_in(new, new_at)
-    return len(after) == 1 and not masked(new) and (_AHEAD - after[0].off) % _ZONES <= _AHEAD + _LATE
+    if len(after) != 1 or masked(new):
+        return False
+    return (_AHEAD - after[0].off) % (_ZONES if after[0].second else _WHOLE_HOURS) <= _AHEAD + _LATE
 
 
-def _are_fetch_times(before: list[_Time], after: list[_Time], old_at: float, new_at: float) -> bool:
-    """Return whether all times that differ are the times of the fetches, in any time zone, or count down."""
+def _are_fetch_times(before: list[_Time], after: list[_Time], old_at: float, new_at: float, zones: int) -> bool:
+    """Return whether all times that differ are the times of the fetches, or count down.
+
+    They may be those of any time zone that differs by a multiple of `zones` minutes.
+    """
     if len(before) != len(after):
         return False
     elapsed = (new_at - old_at) / 60
     late = min(_LATE, 1 + elapsed)  # within a minute no clock moves by ten
     for one, other in zip(before, after, strict=True):
         ahead, down = (other.off - one.off) % _DAY, (one.minute - other.minute - elapsed) % _DAY
-        follows = min(ahead, _DAY - ahead) <= late and (_AHEAD - other.off) % _ZONES <= _AHEAD + _LATE
+        follows = min(ahead, _DAY - ahead) <= late and (_AHEAD - other.off) % zones <= _AHEAD + _LATE
         counts_down = one.second != "" and min(down, _DAY - down) <= 1
         if (one.minute, one.second) != (other.minute, other.second) and not follows and not counts_down:
             return False

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -61,3 +62,33 @@ def test_a_time_stamp_of_the_fetch_is_a_clock_within_a_day_too() -> None:
 def test_ages_are_found_in_several_languages() -> None:
     assert all(map(names_age, ("2 hours ago", "mira, yesterday", "vor 3 Tagen", "il y a une heure")))
     assert not any(map(names_age, ("A long story", "Four evenings in May")))
+
+
+NOON = datetime(2026, 1, 9, 12, tzinfo=UTC).timestamp()
+DAY = 86_400.0
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Register until 9 January.", "Register until 16 January."),
+        ("Open from March 3", "Open from March 10"),
+        ("250 g red lentils", "300 g red lentils"),
+        ("Range 410 km", "Range 430 km"),
+        ("05:10", "05:20"),
+        ("05:18", "05:37"),
+    ],
+)
+def test_days_measures_and_times_of_a_timetable_are_no_counters_and_clocks(old: str, new: str) -> None:
+    assert volatile_noise(old, new, NOON, NOON + DAY) is None
+
+
+def test_the_day_of_the_fetch_is_a_clock_without_a_year_too() -> None:
+    assert volatile_noise("Friday 9 January", "Friday 10 January", NOON, NOON + DAY) is NoiseKind.CLOCK
+    assert volatile_noise("Seats left: 13", "Seats left: 14", NOON, NOON + DAY) is NoiseKind.COUNTER
+
+
+def test_the_time_of_the_fetch_alone_is_a_clock_of_a_time_zone_of_whole_hours_or_with_seconds() -> None:
+    assert volatile_noise("08:10", "13:58", NOON - 60, NOON) is NoiseKind.CLOCK
+    assert volatile_noise("08:10:12", "17:28:05", NOON - 60, NOON) is NoiseKind.CLOCK
+    assert volatile_noise("08:10", "17:28", NOON - 60, NOON) is None
