@@ -98,7 +98,7 @@ def test_an_id_without_a_change_is_reported(driftline: Command, command: str) ->
     "arguments",
     [
         ("1-2",),
-        ("1-2", "--noise", "--matters"),
+        ("1-2", "--noise", "--important"),
         ("1-2", "--noise", "--forget"),
         ("1-2", "--list"),
         ("--noise",),

@@ -73,7 +73,7 @@ def test_noise_is_left_out_of_the_history_unless_all_is_asked_for(driftline: Com
     assert (len(everything.out.splitlines()), everything.err) == (4, "")
     assert "Only the page footer changed." in everything.out
 
-    driftline("feedback", noise["change"]["id"], "--matters")
+    driftline("feedback", noise["change"]["id"], "--important")
     shown = driftline.json("history", url)
     assert [check["verdict"] for check in shown] == ["unchanged", "new"]
     assert (shown[0]["change"]["said"], shown[0]["reason"]) == ("important", "Only the page footer changed.")

@@ -24,7 +24,6 @@ from driftline.detection.headline import exchanged, headline_of, reordered, rest
 from driftline.detection.jobs import Finding, Job
 from driftline.detection.messages import ACCEPTED, AWAITED, NOT_AWAITED, OUT_OF_MEMORY, REFILTERED, REREAD, own_failure
 from driftline.detection.noise.edits import (
-    LEAST_SCORES,
     MOST_OF_NOISE,
     Experience,
     JudgedDocument,
@@ -40,7 +39,7 @@ from driftline.detection.threats import intruders, mixed_content, why_executable
 from driftline.detection.wording import cut
 from driftline.errors import BrokenVersion, FailureKind, UnreadableBody
 from driftline.http.codings import decode_body
-from driftline.model.change import MINOR_KINDS, ChangeKind, ChangeSummary, Importance
+from driftline.model.change import LEAST_SCORES, MINOR_KINDS, ChangeKind, ChangeSummary, Importance
 from driftline.model.outcome import Incomparable, Lesson, Proof
 from driftline.model.page import Failure, PageWarning
 from driftline.noise_memory import Memory
@@ -263,7 +262,7 @@ def _headline(
     """Return the headline of a change that is no noise."""
     edits = judgement.edits
     real = [edit for edit in edits if edit.noise is None]
-    if not real and judgement.moved:
+    if judgement.by_order:
         values = exchanged_lines(old.text, new.text) if judgement.importance is Importance.IMPORTANT else []
         return exchanged(values) if values else reordered(first_moved(old.text, new.text))
     if not real:
@@ -315,24 +314,24 @@ def _again(job: Job, new: Side) -> str | None:
 def _of_all_edits(edits: Sequence[LineEdit]) -> str:
     """Return the headline of a change that the user waits for, although each of its edits alone would be noise."""
     added = [line_of(edit).text for edit in edits if edit.new is not None]
-    return f"New: {cut(added[0])}" if added else ""
+    return cut(f"New: {added[0]}") if added else ""
 
 
 def _change(old: Side, new: Side, title: str, job: Job) -> tuple[ChangeSummary, Lesson, bool]:
     """Return the change, what is learned from it, and whether a second fetch shows that it comes and goes by itself."""
     experience = experience_of(job.filters, job.memory, job.host_memory, job.check, job.at, _again(job, new))
     judgement = weigh(old, new, title, job.content_type, experience, job.filters)
-    for_host = learn(experience.page, judgement, job.check, job.at)
-    importance, score, reason, headline = judgement.importance, judgement.score, judgement.reason, judgement.headline
     awaited = awaited_by(job.filters, old.text, new.text)
     # a page that waits for something is reported by that alone
+    for_host = learn(experience.page, judgement, job.check, job.at, reports=awaited is None)
+    importance, score, reason, headline = judgement.importance, judgement.score, judgement.reason, judgement.headline
     ignored = judgement.ignored if awaited is None and not judgement.differs_at_every_fetch else None
     lesson = Lesson(memory=experience.page.to_bytes(), for_host=tuple(for_host), ignored=ignored)
     if awaited is Importance.NOISE:
         importance, score, reason = awaited, min(score, MOST_OF_NOISE), NOT_AWAITED
     elif awaited is Importance.IMPORTANT and importance is not awaited and not judgement.differs_at_every_fetch:
         importance, score, reason = awaited, LEAST_SCORES[awaited], AWAITED
-        headline = _of_all_edits(judgement.edits) or AWAITED.removesuffix(".")
+        headline = headline or _of_all_edits(judgement.edits) or AWAITED.removesuffix(".")
     # what the page does not wait for is not reported, even if many pages share it
     cause = b"" if awaited is Importance.NOISE else judgement.cause
     change = ChangeSummary(

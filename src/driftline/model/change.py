@@ -37,6 +37,8 @@ class Importance(StrEnum):
 
 
 _RANKS = {importance: rank for rank, importance in enumerate(Importance)}
+#: the lowest score of a change that is so important
+LEAST_SCORES = {Importance.IMPORTANT: 0.5, Importance.MINOR: 0.4, Importance.NOISE: 0.0}
 
 
 class NoiseKind(StrEnum):

@@ -113,7 +113,7 @@ class Ignored:
     @property
     def reason(self) -> str:
         """The same, with the command that has it reported again."""
-        return f"{self.headline}. To have it reported again: driftline feedback {self.id} --matters"
+        return f"{self.headline}. To have it reported again: driftline feedback {self.id} --important"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +230,7 @@ def ignored_reason(same: Sequence[Ignored]) -> str:
     """Return the same, with the command that has it reported again on one of these pages."""
     if len(same) == 1:
         return same[0].reason
-    return f"{ignored_headline(same)}. To have it reported again on a page: driftline feedback {same[0].id} --matters"
+    return f"{ignored_headline(same)}. To have it reported again on a page: driftline feedback {same[0].id} --important"
 
 
 def _ignoring(one: Ignored, example: str) -> str:

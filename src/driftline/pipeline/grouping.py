@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, TypeAlias
 
 from driftline.durations import utc
-from driftline.model.change import Change, Importance, change_id, check_of
+from driftline.model.change import LEAST_SCORES, Change, Importance, change_id, check_of
 from driftline.model.event import (
     Danger,
     Event,
@@ -98,7 +98,7 @@ def _event(same: Sequence[_Found]) -> Event | None:
         elif first.importance is Importance.NOISE and not (first.cause and len(same) >= _SITE_WIDE):
             return None
         what, headline, edits = EventKind.CHANGED, first.headline, first.edits
-        score = max(one.score for one in same if isinstance(one, Change))
+        score = max(LEAST_SCORES[importance], *(one.score for one in same if isinstance(one, Change)))
     elif isinstance(first, Turned):
         what = EventKind(first.turn)
         headline = reason = turn_reason([one for one in same if isinstance(one, Turned)])

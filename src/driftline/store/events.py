@@ -106,7 +106,9 @@ class EventLog:
                 versions_of = {change.id: (change.from_version, change.to_version) for change in some[0]}
                 published += insert_events(connection, group(*some), versions_of, source)
                 clear_outbox(connection, some)
-            return published, any(len(kind) >= _AT_ONCE for some in found.values() for kind in some)
+            # of each kind, so many are read at most
+            by_kind = zip(*found.values(), strict=True)
+            return published, any(sum(map(len, some)) >= _AT_ONCE for some in by_kind)
 
         published, more = 0, not self._is_empty()
         while more and not (published and self._store.hurried):
@@ -352,8 +354,8 @@ def event_document(event: Event) -> dict[str, Any]:
     """Return the event as a JSON object, with its time also in ISO 8601: what commands and `--json` get."""
     edits = [
         {
-            "before": edit.before, "after": edit.after, "kind": edit.kind.value,
-            "region": edit.region.name.lower() if edit.region else None, "heading": edit.heading,
+            "before": edit.before, "after": edit.after, "kind": edit.kind.value, "heading": edit.heading,
+            "region": edit.region.name.lower() if edit.region else None, "noise": edit.noise and edit.noise.value,
         }
         for edit in event.edits
     ]  # fmt: skip
@@ -380,7 +382,8 @@ def _event(row: Any) -> Event:
     given["importance"] = Importance(given["importance"])
     given["edits"] = tuple(
         Edit(
-            before=edit["before"], after=edit["after"], kind=ChangeKind(edit["kind"]), noise=None,
+            before=edit["before"], after=edit["after"], kind=ChangeKind(edit["kind"]),
+            noise=NoiseKind(edit["noise"]) if edit["noise"] else None,
             region=Region[edit["region"].upper()] if edit["region"] else None, heading=edit["heading"],
         )
         for edit in given["edits"]

@@ -225,7 +225,7 @@ class Ledger:
         return patiently(record, self._stopped)
 
     def _record(self, run_id: int, outcomes: Sequence[Outcome], *, unsure: bool) -> Recorded:
-        in_order = sorted(outcomes, key=_page_id)  # as `locks` asks for: each check locks the state of its page
+        in_order = sorted(outcomes, key=_page_id)  # near one another in the tables, and pages in the order of `locks`
         try:
             with self._store.write() as connection:
                 lock_pages(connection, [_page_id(outcome) for outcome in in_order if _has_more_rows(outcome)])

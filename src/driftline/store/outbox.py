@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from sqlalchemy import and_, bindparam, delete, insert, or_, select
 
 from driftline.durations import utc
-from driftline.model.change import Change, ChangeKind, Edit, Importance, Region, change_id, check_of
+from driftline.model.change import Change, ChangeKind, Edit, Importance, NoiseKind, Region, change_id, check_of
 from driftline.model.event import Danger, EventKind, EventSource, Turn
 from driftline.model.outcome import changes_to_report
 from driftline.model.page import WarningKind
@@ -130,17 +130,17 @@ def stored_edits(change: ChangeSummary) -> str | None:
     if change.importance is Importance.NOISE or not change.edits:
         return None
     kept = change.decisive_edits
-    return json.dumps([[edit.before, edit.after, edit.region, edit.kind, edit.heading] for edit in kept])
+    return json.dumps([[edit.before, edit.after, edit.region, edit.kind, edit.heading, edit.noise] for edit in kept])
 
 
 def edits_of(stored: str | None) -> tuple[Edit, ...]:
     """Return the edits of a stored change that are as important as it is."""
     return tuple(
         Edit(
-            before=before, after=after, region=Region(region) if region else None, kind=ChangeKind(kind), noise=None,
-            heading=heading,
+            before=before, after=after, region=Region(region) if region else None, kind=ChangeKind(kind),
+            noise=NoiseKind(noise) if noise else None, heading=heading,
         )
-        for before, after, region, kind, heading in json.loads(stored or "[]")
+        for before, after, region, kind, heading, noise in json.loads(stored or "[]")
     )  # fmt: skip
 
 

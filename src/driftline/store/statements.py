@@ -178,6 +178,7 @@ _TOUCH_ROW = (
     "page_id", "run_id", "sequence", "version", "checked_at", "verdict", "failure_kind", "failure", "failures",
 )  # fmt: skip
 
+_EXISTS = "23505"  # PostgreSQL's code for a key that is there already
 _TOGETHER = 64
 _PAIRS_AT_ONCE = 400  # in the list of a statement
 
@@ -351,7 +352,9 @@ class Statements:
         if self._touch is None:
             try:
                 return self._check.many(connection, rows) == len(rows)
-            except IntegrityError:
+            except IntegrityError as error:
+                if getattr(error.orig, "sqlstate", None) != _EXISTS:
+                    raise
                 return False
         if self._check.many(connection, rows) != len(rows):
             return False

@@ -75,7 +75,7 @@ def test_a_place_that_is_ignored_is_reported_once_and_again_reported_after_feedb
     ]  # fmt: skip
     (event,) = found[3].events
     assert (event.kind, event.ids, event.urls) == (NoiseKind.EVERY_CHECK, ("1-4",), (url,))
-    assert event.reason == f"{event.headline}. To have it reported again: driftline feedback 1-4 --matters"
+    assert event.reason == f"{event.headline}. To have it reported again: driftline feedback 1-4 --important"
     assert [listed.event for listed in garden.pages.changes()] == ["ignoring", "changed", "changed"]
     assert [one.sequence for one in garden.pages.history.checks(url, news_only=True)] == [4, 3, 2, 1]
     since = {one.sequence: one.ignored and one.ignored.label for one in garden.pages.history.checks(url)}
@@ -150,7 +150,7 @@ def test_what_the_pages_of_a_host_have_in_common_is_one_event(garden: Garden) ->
     found = [garden.check(latency(number)) for number in (54, 109, 71, 88, 60)]
     (event,) = [event for report in found for event in report.events if event.event is EventKind.IGNORING]
     assert (event.headline, sorted(event.urls)) == ("Now ignoring 'Server': it differs at every check", urls)
-    assert event.reason.endswith("To have it reported again on a page: driftline feedback 1-4 --matters")
+    assert event.reason.endswith("To have it reported again on a page: driftline feedback 1-4 --important")
 
 
 def test_what_is_ignored_because_of_other_pages_is_reported_for_one_of_them(garden: Garden) -> None:
@@ -195,7 +195,7 @@ def test_commands_print_what_is_ignored(
         garden.check(latency(number))
     garden.part = lambda: latency(88)
     what = "Now ignoring 'Server' (71 ms → 88 ms): it differs at every check"
-    undo = "To have it reported again: driftline feedback 1-4 --matters"
+    undo = "To have it reported again: driftline feedback 1-4 --important"
     assert told("check").splitlines()[0] == f"ignoring  1-4     {url}  {what}. {undo}"
     assert f"ignoring  1-4     {url}  {what}. {undo}" in told("changes").splitlines()[0]
     assert json.loads(told("changes", "--json"))[0]["event"] == "ignoring"
@@ -204,7 +204,7 @@ def test_commands_print_what_is_ignored(
         "kind": "every-check", "label": "Server", "example": "71 ms → 88 ms", "others": 0, "headline": what,
         "reason": f"{what}. {undo}",
     }  # fmt: skip
-    told("feedback", "1-4", "--matters")
+    told("feedback", "1-4", "--important")
     assert garden.check(latency(93)).changed == 1
 
 
@@ -224,6 +224,6 @@ def test_run_passes_to_a_command_what_is_ignored(
     capsys.readouterr()
     *_, event = [json.loads(line) for line in heard.read_text().splitlines()]
     assert (event["event"], event["kind"], event["ids"]) == ("ignoring", "every-check", ["1-4"])
-    assert event["reason"].endswith("driftline feedback 1-4 --matters")
+    assert event["reason"].endswith("driftline feedback 1-4 --important")
     (page,) = event["pages"]
     assert (page["check"], page["url"]) == ("1-4", garden.server.url("/"))

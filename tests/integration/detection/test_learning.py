@@ -344,7 +344,7 @@ def test_what_the_user_calls_minor_is_minor_from_then_on(site: Site) -> None:
     site.parts["news"] = "<p>News: nobody knows what happened at the harbour.</p>"
     (change,) = site.pages.check(min_importance="minor").changes
     assert (change.importance, change.reason) == (Importance.MINOR, "Only what you called minor changed.")
-    assert change.headline.endswith(" → News: nobody knows what happened at the…")
+    assert change.headline.endswith(" → News: nobody knows what happened at the harbour.")
     site.pages.history.feedback(change.id, Importance.IMPORTANT)
     site.parts["news"] = "<p>News: everybody has heard of the harbour by now.</p>"
     assert site.pages.check().changes[0].importance is Importance.IMPORTANT

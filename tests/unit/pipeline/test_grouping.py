@@ -87,10 +87,10 @@ def test_pages_of_a_host_that_ignore_the_same_part_are_one_event() -> None:
     one, other, several = events_of([], [], [], [*same, ignored(3, "Tips"), ignored(4, "Tips", others=2)])
     assert (one.event, one.kind, one.ids) == (EventKind.IGNORING, NoiseKind.EVERY_CHECK, ("1-4", "2-4"))
     assert one.headline == "Now ignoring 'Server': it differs at every check"
-    undo = "To have it reported again on a page: driftline feedback 1-4 --matters"
+    undo = "To have it reported again on a page: driftline feedback 1-4 --important"
     assert one.reason == f"{one.headline}. {undo}"
     assert other.headline == "Now ignoring 'Tips' (54 ms → 61 ms): it differs at every check"
-    assert other.reason == f"{other.headline}. To have it reported again: driftline feedback 3-4 --matters"
+    assert other.reason == f"{other.headline}. To have it reported again: driftline feedback 3-4 --important"
     assert several.headline == "Now ignoring 'Tips' and 2 other parts: they differ at every check"
 
 

@@ -41,6 +41,8 @@ _SIGNS_OF_HINTS = (
     "scheda", "janela", "nova aba", "nova guia", "nieuw ", "fönster", "ny flik", " vindu", " fane", "oknie", "karcie",
 )  # fmt: skip
 _LETTER = re.compile(r"[^\W\d_]")
+_GAP_IN_NUMBER = re.compile(r"\d+(?: \d+)+")
+_GAP_OF_WORDS = re.compile(r"(?<!\d) | (?!\d)")
 _DIGIT = re.compile(r"\d")
 _NEAR = 6  # lines above a number in which its label is searched
 _LIKE = 0.3  # share of words that two lines have in common if one was made from the other
@@ -238,8 +240,6 @@ def is_value(text: str) -> bool:
 
 def _restyled(removed: Sequence[Line], added: Sequence[Line]) -> list[LinePair]:
     """Return the lines that both texts have, apart from quotes, dashes, gaps and hints; lines that are only a hint."""
-    if max(len(removed), len(added)) > _MOST:
-        return []
     if not removed and not added:
         return []
     pairs: list[LinePair] = []
@@ -255,7 +255,7 @@ def _restyled(removed: Sequence[Line], added: Sequence[Line]) -> list[LinePair]:
         key = _styleless(line, signs)
         if not key:
             pairs.append((line, None))
-        elif same := there.get(key):
+        elif (same := there.get(key)) and _has_same_numbers(line, same[-1]):
             pairs.append((line, same.pop()))
     return pairs
 
@@ -263,6 +263,16 @@ def _restyled(removed: Sequence[Line], added: Sequence[Line]) -> list[LinePair]:
 def _styleless(line: Line, signs: Sequence[str]) -> str:
     hinted = signs and _signs_in(line.folded, signs)
     return (_HINTS.sub("", line.folded) if hinted else line.folded).replace(" ", "")
+
+
+def _has_same_numbers(one: Line, other: Line) -> bool:
+    """Return whether two lines that are equal without gaps have the same gaps between digits."""
+    return _GAP_IN_NUMBER.findall(one.folded) == _GAP_IN_NUMBER.findall(other.folded)
+
+
+def without_gaps(text: str) -> str:
+    """Return the text without its spaces, but for those between digits: '2 11' is not '21 1'."""
+    return _GAP_OF_WORDS.sub("", text) if _GAP_IN_NUMBER.search(text) else text.replace(" ", "")
 
 
 def _signs_in(text: str, signs: Sequence[str]) -> list[str]:

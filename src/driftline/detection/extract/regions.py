@@ -139,6 +139,7 @@ _CONCERNED_IDS = {*_INLINE_IDS, *_REGION_TAG_IDS, *_HEADING_IDS}
 _PARTS_OF_MAIN = {Region.HEADER, Region.FOOTER, Region.ASIDE}
 _SIGNS = dict(zip(Region, "\x88\x89\x8a\x8b\x8c\x8e\x91\x92\x93\x94", strict=True))  # as above
 _REGIONS = {sign: region for region, sign in _SIGNS.items()}
+_ALL_MARKS = (*MARKS, NOTE, NOTE_END, *_REGIONS)
 _SPACES = "\t\xa0\r\f"
 _CONTENT = (Region.BODY, Region.MAIN)
 _SEVERAL_LINKS = 10
@@ -225,8 +226,8 @@ class Blocks:
     def headings(self) -> set[str]:
         """Return the texts of the headings."""
         texts = "\0".join([node.text() for node in self._heading_nodes])
-        for mark in (*MARKS, NOTE, NOTE_END):
-            texts = texts.replace(mark, "")
+        for mark in () if texts.isascii() else _ALL_MARKS:
+            texts = texts.replace(mark, "")  # ten times faster than one pass with a lookup for every character
         return {text for heading in texts.split("\0") if (text := " ".join(heading.split()))}
 
     @cached_property

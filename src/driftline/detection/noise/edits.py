@@ -12,7 +12,16 @@ from driftline.detection.diff.lines import Line, key_of
 from driftline.detection.extract.annotations import note_of
 from driftline.detection.messages import excerpts, only_noise
 from driftline.detection.noise.volatile import names_money, names_stock
-from driftline.model.change import MINOR_KINDS, ChangeKind, Edit, Importance, NoiseKind, Region, importance_of
+from driftline.model.change import (
+    LEAST_SCORES,
+    MINOR_KINDS,
+    ChangeKind,
+    Edit,
+    Importance,
+    NoiseKind,
+    Region,
+    importance_of,
+)
 from driftline.noise_memory import Memory
 
 if TYPE_CHECKING:
@@ -38,10 +47,6 @@ _MOST_KINDS = 3  # kinds of noise that a sentence names
 _SOME_EDITS = 80  # edits of a page that was not rewritten
 _MOST_EDITS = 20  # edits of a change that are kept
 _LONGEST_TEXT = 300  # characters of either side of an edit that are kept
-
-
-#: the lowest score of a change that is so important
-LEAST_SCORES = {Importance.IMPORTANT: 0.5, Importance.MINOR: 0.4, Importance.NOISE: 0.0}
 MOST_OF_NOISE = 0.39  # the highest score of noise
 
 
@@ -75,7 +80,8 @@ class LineEdit:
 class Judgement:
     """How important the edits of a page are, and why.
 
-    `moved` if lines of its content have another order, `shuffled` if they have another one at every fetch.
+    `moved` if lines of its content have another order, and `by_order` if that alone decided how important it is;
+    `shuffled` if they have another one at every fetch.
 
     The `headline` says what changed in one line, and is empty for noise. `ignored` are the parts that earlier checks
     explain for the first time.
@@ -89,6 +95,7 @@ class Judgement:
     words_added: int = 0
     words_removed: int = 0
     moved: bool = False
+    by_order: bool = False
     shuffled: bool = False
     headline: str = ""
     ignored: IgnoredParts | None = None

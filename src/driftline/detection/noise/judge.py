@@ -13,10 +13,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from driftline.detection.diff.align import gaps
-from driftline.detection.diff.lines import folded, is_value, label_above, match, without_hints
+from driftline.detection.diff.lines import folded, is_value, label_above, match, without_gaps, without_hints
 from driftline.detection.messages import REORDERED, with_example, words_changed
 from driftline.detection.noise.edits import (
-    LEAST_SCORES,
     MOST_OF_NOISE,
     NOISE_OF_REGION,
     REWRITTEN_PAGE,
@@ -62,7 +61,7 @@ from driftline.detection.noise.volatile import (
     volatile_noise,
     without_ages,
 )
-from driftline.model.change import MINOR_KINDS, Importance, NoiseKind, Region
+from driftline.model.change import LEAST_SCORES, MINOR_KINDS, Importance, NoiseKind, Region
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,6 +100,7 @@ def judge(old: JudgedDocument, new: JudgedDocument, experience: Experience | Non
     moved = order is not Importance.NOISE
     shuffled = moved and again is not None and _order(again.text, new, experience, redrawn) is not Importance.NOISE
     moved = moved and not shuffled
+    by_order = False
     if decisive:
         importance, score, reason = (
             Importance.IMPORTANT,
@@ -108,7 +108,7 @@ def judge(old: JudgedDocument, new: JudgedDocument, experience: Experience | Non
             _described(matching, decisive),
         )
     elif moved and (importance := said_of_order(experience) or order) is not Importance.NOISE:
-        score, reason = LEAST_SCORES[importance], REORDERED
+        score, reason, by_order = LEAST_SCORES[importance], REORDERED, True
     elif decisive := [edit for edit in edits if edit.noise in MINOR_KINDS]:
         importance, score, reason = Importance.MINOR, LEAST_SCORES[Importance.MINOR], why_noise(decisive)
     else:
@@ -116,8 +116,8 @@ def judge(old: JudgedDocument, new: JudgedDocument, experience: Experience | Non
         importance = Importance.NOISE
     return Judgement(
         importance=importance, score=round(score, 3), reason=reason, kind=kind_of(decisive or edits), edits=edits,
-        words_added=matching.words_added, words_removed=matching.words_removed, moved=moved, shuffled=shuffled,
-        ignored=ignored_parts(edits, old, new, experience),
+        words_added=matching.words_added, words_removed=matching.words_removed, moved=moved, by_order=by_order,
+        shuffled=shuffled, ignored=ignored_parts(edits, old, new, experience) if len(edits) <= REWRITTEN_PAGE else None,
     )  # fmt: skip
 
 
@@ -126,7 +126,7 @@ def _have_same_letters(matching: Matching) -> bool:
     removed = sorted([one for one, _ in matching.pairs if one], key=_position)
     added = sorted([other for _, other in matching.pairs if other], key=_position)
     # the lines that differ are much fewer than those of both texts
-    one, other = ("".join([line.text for line in lines]).replace(" ", "") for lines in (removed, added))
+    one, other = (without_gaps(" ".join([line.text for line in lines])) for lines in (removed, added))
     return one == other != "" and "".join(matching.old.split()) == "".join(matching.new.split())
 
 

@@ -17,7 +17,6 @@ from driftline.detection.diff.lines import Line, LinePair, match
 from driftline.detection.extract.annotations import Note, is_note, note_of, without_notes
 from driftline.detection.messages import also_changed, listed, old_to_new, things_changed
 from driftline.detection.noise.edits import (
-    LEAST_SCORES,
     NOISE_OF_REGION,
     JudgedDocument,
     Judgement,
@@ -30,7 +29,7 @@ from driftline.detection.noise.judge import ignored_parts, judge
 from driftline.detection.noise.learning import learned_noise, rule_by_feedback
 from driftline.detection.noise.rules import fetched_again
 from driftline.detection.noise.volatile import masked, volatile_noise
-from driftline.model.change import MINOR_KINDS, ChangeKind, Importance, NoiseKind, Region
+from driftline.model.change import LEAST_SCORES, MINOR_KINDS, ChangeKind, Importance, NoiseKind, Region
 from driftline.model.page import Also
 from driftline.plurals import count
 

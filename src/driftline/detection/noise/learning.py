@@ -43,10 +43,11 @@ _LABEL, _EXCERPT = 36, 16  # characters by which a part is named, and of either 
 _TELLING = 4  # characters of a word that is more than a unit
 
 
-def learn(memory: Memory, judgement: Judgement, check: int, at: float) -> list[bytes]:
+def learn(memory: Memory, judgement: Judgement, check: int, at: float, *, reports: bool = True) -> list[bytes]:
     """Remember what changed at the check of this number and time, and return the keys that its whole host may learn.
 
-    Nothing is remembered of a page that was rewritten, nor of its annotations if as many of them changed.
+    Nothing is remembered of a page that was rewritten, nor of its annotations if as many of them changed. Unless the
+    check `reports` what is ignored from now on, it is not remembered that this was reported.
     """
     learned = [edit for edit in judgement.edits if not is_note(line_of(edit).text)]
     if len(learned) > REWRITTEN_PAGE:
@@ -56,7 +57,7 @@ def learn(memory: Memory, judgement: Judgement, check: int, at: float) -> list[b
     # what a second fetch undid may be a change that not all servers have yet: it must still be reported once they do
     edits = [edit for edit in learned if edit.noise is not NoiseKind.EVERY_FETCH]
     # what a second fetch undid has no version, and so no change to give feedback on: it is reported once it has
-    undone = judgement.differs_at_every_fetch
+    undone = judgement.differs_at_every_fetch or not reports
     marks = set[bytes]() if undone else _marks_of(judgement, memory, check, at)
     lines = [line for edit in edits for line in (edit.old, edit.new) if line]
     exchanged, unsteady = _redrawn(learned, memory)
@@ -211,14 +212,13 @@ def _mark(key: bytes) -> bytes:
 def feedback_keys(judgement: Judgement, importance: Importance) -> tuple[set[bytes], set[bytes]]:
     """Return the keys by which feedback on a change is remembered, for its page and for its host.
 
-    If the change is important to the user, the feedback is about the edits taken for noise or minor so far, otherwise
-    about the others. Where lines have another order and nothing else matters, it is about their order. Where only
-    numbers differ, it holds for these words with any numbers; otherwise also for the place, and for the section if
-    several of its lines were exchanged and nothing else. Places and sections count on this page only, and so do a few
-    words: on another, they may be about anything. Of a page that was rewritten, the first edits are enough.
+    It is about the edits that decided how important the change was found, or about the order of the lines if that did.
+    Where only numbers differ, it holds for these words with any numbers; otherwise also for the place, and for the
+    section if several of its lines were exchanged and nothing else. Places and sections count on this page only, and so
+    do a few words: on another, they may be about anything. Of a page that was rewritten, the first edits are enough.
     """
-    meant = _meant(judgement, importance)
-    page: set[bytes] = set() if meant or not judgement.moved else {_ORDER}
+    meant = _decisive(judgement)
+    page: set[bytes] = {_ORDER} if judgement.moved and not meant else set()
     host: set[bytes] = set()
     sections = _sections(meant)
     if importance is Importance.NOISE and len(sections) == 1 and _are_several(meant):
@@ -236,12 +236,15 @@ def feedback_keys(judgement: Judgement, importance: Importance) -> tuple[set[byt
     return page | host, host
 
 
-def _meant(judgement: Judgement, importance: Importance) -> list[LineEdit]:
-    """Return the edits that feedback on a change is about."""
+def _decisive(judgement: Judgement) -> list[LineEdit]:
+    """Return the edits that decided how important a change is; none if the order of the lines did."""
+    if judgement.by_order:
+        return []
+    if judgement.importance is Importance.IMPORTANT:
+        return [edit for edit in judgement.edits if edit.noise is None]
     if judgement.importance is Importance.MINOR:
         return [edit for edit in judgement.edits if edit.noise in MINOR_KINDS]
-    meant = [edit for edit in judgement.edits if (edit.noise is not None) == (importance is Importance.IMPORTANT)]
-    return meant or ([] if judgement.moved else list(judgement.edits))
+    return list(judgement.edits)
 
 
 def said_of_order(experience: Experience) -> Importance | None:

@@ -101,3 +101,8 @@ def test_whether_there_is_a_main_part_is_looked_up_once() -> None:
     blocks = Blocks(parts.lines, Counted(parts._spans))
     assert [blocks.has_main for _ in range(9)] == [False] * 9
     assert looks == [2]
+
+
+def test_a_heading_that_holds_a_region_is_a_heading_too() -> None:
+    body = b"<main><h2><div class=related-title>Also <a href=/b>bought</a></div></h2><p>Desk</p></main>"
+    assert Extraction(body, "text/html; charset=utf-8").blocks().headings == {"Also bought"}

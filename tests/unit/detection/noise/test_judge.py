@@ -457,3 +457,13 @@ def test_a_page_does_not_differ_from_itself(texts: list[str]) -> None:
     page = read("".join(f"<p>{text}</p>" for text in texts))
     judgement = judge(page, page)
     assert (judgement.importance, list(judgement.edits)) == (Importance.NOISE, [])
+
+
+def test_other_quotes_in_very_many_lines_are_minor_too() -> None:
+    old, new = ("".join(f"<p>Clause {n}: the seller{quote}s duty number {n}</p>" for n in range(600)) for quote in "'’")
+    assert judged(old, new).importance is Importance.MINOR
+
+
+@pytest.mark.parametrize(("old", "new"), [("Home 2 11 Away", "Home 21 1 Away"), ("Rooms 1 12", "Rooms 11 2")])
+def test_a_gap_between_digits_is_more_than_a_gap(old: str, new: str) -> None:
+    assert judged(f"<main><p>{old}</p></main>", f"<main><p>{new}</p></main>").importance is Importance.IMPORTANT

@@ -248,3 +248,16 @@ def test_a_list_of_news_is_reported_however_often_it_has_other_entries() -> None
         for at in range(0, 9, 2)
     ]
     assert set(verdicts(pages)) == {REPORTED}
+
+
+def test_to_agree_that_a_change_is_important_makes_no_noise_of_it_important() -> None:
+    page = "<p>Fees are due within {} days.</p><p>{} people are online</p>"
+    old, new = page.format(10, 41), page.format(30, 57)
+    judgement = judge(read(old, 0.0), read(new, DAY), Experience())
+    assert [edit.noise is None for edit in judgement.edits].count(True) == 1
+    keys, _ = feedback_keys(judgement, Importance.IMPORTANT)
+    memory = Memory()
+    memory.pin(keys, Importance.IMPORTANT)
+    later = new.replace("57", "63")
+    again = judge(read(new, DAY), read(later, 2 * DAY), Experience(page=memory, check=3, at=2 * DAY))
+    assert again.importance is Importance.NOISE
