@@ -114,10 +114,9 @@ def changes(
         shown = list(events)
     if not shown:
         every = since is None and url is None and tag is None
-        say(
-            "Nothing has changed yet." if every else "No such events: try without --since, --tag or URL.",
-            to_stderr=True,
-        )
+        none = "Nothing has changed yet." if every else "No such events: try without --since, --tag or URL."
+        also = "" if min_importance == Importance.MINOR else " Changes of form only are listed with --min minor."
+        say(none + also, to_stderr=True)
     more = limit is None and len(shown) > _SHOWN
     for event in shown[:_SHOWN] if more else shown:
         for line in event_lines(event, f"{local_time(event.at)}  ", most=None if every_page else _PAGES):
@@ -307,7 +306,16 @@ def _check_as_json(check: Check) -> dict[str, Any]:
     change = None
     if check.change is not None:
         change = fields(
-            check.change, "id", "kind", "importance", "said", "score", "reason", "from_version", "to_version"
+            check.change,
+            "id",
+            "kind",
+            "importance",
+            "said",
+            "score",
+            "headline",
+            "reason",
+            "from_version",
+            "to_version",
         )
     return {
         "sequence": check.sequence,

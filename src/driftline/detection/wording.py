@@ -40,6 +40,8 @@ _SECTION = re.compile(r"[(]?\d+(?:\.\d+)*[.)]|\d+(?:\.\d+)+")
 _CURRENCY = re.compile(r"[€$£¥]|\b(?:eur|usd|gbp|chf|sek|kr)\b", re.IGNORECASE)
 _MEASURE = re.compile(r" (?:%|°|days?|hours?|weeks?|months?|years?|[ckm]?m\b|k?g\b)", re.IGNORECASE)
 _TIME = re.compile(r"\b\d{1,2}:\d{2}\b")
+_NUMBER = re.compile(r"[€$£¥]?\d")
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # also those of the direction of writing
 _VERSION = re.compile(r"\bv?\d+(?:\.\d+)+\b")
 
 
@@ -109,9 +111,10 @@ class ChangedNumber(NamedTuple):
             gone, come, prefix = [prefix[-1], *gone], [prefix[-1], *come], prefix[:-1]
         while suffix and not come[-1].endswith(ENDS_CLAUSE) and masked(f"1 {suffix[0]}") == "":
             gone, come, suffix = [*gone, suffix[0]], [*come, suffix[0]], suffix[1:]
-        old, new = (" ".join(words).strip(PUNCTUATION).rstrip(".") for words in (gone, come))
+        old, new = (_without_punctuation(" ".join(words)).rstrip(".") for words in (gone, come))
         money = kind is ChangeKind.PRICE or names_money(old) or names_money(new)
-        version = bool(_VERSION.search(old) and _VERSION.search(new))
+        measured = bool(suffix) and _UNIT.fullmatch(suffix[0]) is not None
+        version = not measured and bool(_VERSION.search(old) and _VERSION.search(new))
         tail = "" if version or dated or come[-1].endswith(ENDS_CLAUSE) else tail_of(suffix, whole=money)
         return cls(prefix, (old, new), tail, money, version, dated)
 
@@ -131,6 +134,12 @@ class ChangedNumber(NamedTuple):
         return f"{'' if _LETTERS.search(masked(self.bare[0])) else noun}{' → '.join(self.bare)}{self.tail}"
 
 
+def _without_punctuation(text: str) -> str:
+    """Return a number without the signs around it, but with its minus."""
+    bare = text.strip(PUNCTUATION)
+    return f"-{bare}" if text.lstrip(PUNCTUATION[:-4]).startswith("-") and _NUMBER.match(bare) else bare
+
+
 def difference(before: str, after: str) -> Difference:
     """Return where two lines differ: all from the first word that differs to the last."""
     one, other = before.split(), after.split()
@@ -148,10 +157,21 @@ def largest_difference(found: Difference) -> Difference:
     """Return the largest of several differences that are far apart, in which more than numbers and signs differ."""
     if max(len(found.gone), len(found.come)) > _LONGEST_COMPARED:
         return found
-    i, j, k, m = _telling_part(found.gone, found.come)
-    return Difference(
-        [*found.prefix, *found.gone[:i]], found.gone[i:j], found.come[k:m], [*found.gone[j:], *found.suffix]
-    )
+    one, other = found.gone, found.come
+    i, j, k, m = _telling_part(one, other)
+    # only words that both have stand around it: of other differences, neither the old nor the new words are shown
+    before, after = _same_at_end(one[:i], other[:k]), _same_at_end(one[j:][::-1], other[m:][::-1])
+    prefix = [*found.prefix, *one[:i]] if before == max(i, k) else ["…", *one[i - before : i]]
+    suffix = [*one[j:], *found.suffix] if after == max(len(one) - j, len(other) - m) else [*one[j : j + after], "…"]
+    return Difference(prefix, one[i:j], other[k:m], suffix)
+
+
+def _same_at_end(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many words two texts have in common at their ends."""
+    same = 0
+    while same < min(len(one), len(other)) and one[-1 - same] == other[-1 - same]:
+        same += 1
+    return same
 
 
 def _telling_part(one: Sequence[str], other: Sequence[str]) -> tuple[int, int, int, int]:
@@ -330,8 +350,10 @@ def tail_of(suffix: Sequence[str], *, whole: bool = False) -> str:
 
 
 def cut(text: str, most: int = LONGEST) -> str:
-    """Return a text on one line, cut at a word to at most so many characters."""
+    """Return a text on one line without control characters, cut at a word to at most so many characters."""
     text = " ".join(text[: 4 * most].split())
+    if not text.isprintable():
+        text = _CONTROLS.sub("", text)
     if len(text) <= most:
         return text
     cut = text[: most - 1]

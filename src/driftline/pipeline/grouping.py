@@ -18,6 +18,7 @@ from driftline.model.event import (
     turn_reason,
 )
 from driftline.model.outcome import changes_to_report
+from driftline.plurals import count
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     _Found: TypeAlias = Change | Turned | Danger | Ignored
 
+_LONGEST = 120  # characters of a headline
 _SITE_WIDE = 5  # pages: an edit beside the content, noise on one page, is news of the site if so many share it
 
 
@@ -97,7 +99,7 @@ def _event(same: Sequence[_Found]) -> Event | None:
             importance = Importance.MINOR
         elif first.importance is Importance.NOISE and not (first.cause and len(same) >= _SITE_WIDE):
             return None
-        what, headline, edits = EventKind.CHANGED, first.headline, first.edits
+        what, headline, edits = EventKind.CHANGED, _headline(first, same), first.edits
         score = max(LEAST_SCORES[importance], *(one.score for one in same if isinstance(one, Change)))
     elif isinstance(first, Turned):
         what = EventKind(first.turn)
@@ -112,6 +114,16 @@ def _event(same: Sequence[_Found]) -> Event | None:
         kind=first.kind, score=score, headline=headline, reason=reason, ids=tuple(one.id for one in same), edits=edits,
         importance=importance,
     )  # fmt: skip
+
+
+def _headline(first: Change, same: Sequence[_Found]) -> str:
+    """Return the headline of the first of these changes, which says so if those of others differ, by what they name."""
+    others = [one for one in same if isinstance(one, Change) and one is not first]
+    if all(one.headline == first.headline or one.importance is not first.importance for one in others):
+        return first.headline
+    also = f" (likewise on {count(len(others), 'more page')})"
+    room = _LONGEST - len(also)
+    return (first.headline if len(first.headline) <= room else f"{first.headline[: room - 1].rstrip()}…") + also
 
 
 def changes_of(outcomes: Sequence[Outcome]) -> list[Change]:

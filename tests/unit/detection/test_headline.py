@@ -228,3 +228,21 @@ def test_a_headline_is_never_too_long(words: int) -> None:
         ("", "".join(f"<p>Sentence {number} of many is new here</p>" for number in range(3_000))),
     ):  # fmt: skip
         assert 0 < len(headline(old, new)) <= LONGEST
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("<p>Temperature -5 degrees</p>", "<p>Temperature 5 degrees</p>", "Temperature -5 → 5 degrees"),
+        ("<p>Interest rate 3.5 %</p>", "<p>Interest rate 4.25 %</p>", "Interest rate 3.5 → 4.25 %"),
+        ("<main><p>Costs $10 plus $5 shipping fee, returns free</p>",
+         "<main><p>Costs $12 plus $7 shipping fee, returns paid</p>",
+         "… shipping fee, returns free → … shipping fee, returns paid"),
+    ],
+)  # fmt: skip
+def test_a_headline_says_nothing_that_neither_version_says(old: str, new: str, expected: str) -> None:
+    assert headline(old, new) == expected
+
+
+def test_a_headline_has_no_control_characters() -> None:
+    assert headline("<main><p>x</p>", "<main><p>Now &#27;[31m open&#2; on Sundays too</p><p>x</p>").isprintable()

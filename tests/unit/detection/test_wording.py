@@ -31,8 +31,9 @@ def test_a_difference_contains_both_lines(before: list[str], after: list[str]) -
     assert [*found.prefix, *found.gone, *found.suffix] == before
     assert [*found.prefix, *found.come, *found.suffix] == after
     part = largest_difference(found)
-    assert [*part.prefix, *part.gone, *part.suffix] == before
-    assert " ".join(part.come) in " ".join(after)
+    for line, words in ((before, part.gone), (after, part.come)):
+        shown = " ".join([*part.prefix, *words, *part.suffix])
+        assert shown.removeprefix("… ").removesuffix(" …") in " ".join(line), "no words of the other line are shown"
 
 
 @searched

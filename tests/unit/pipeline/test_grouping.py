@@ -187,3 +187,9 @@ def test_a_host_that_recovers_is_one_event_however_long_each_page_failed() -> No
 def test_every_kind_of_failure_has_words_for_many_pages(kind: FailureKind) -> None:
     (event,) = events_of([], [failing(1, "One reason.", kind), failing(2, "Another reason.", kind)])
     assert event.reason.startswith("Several checks failed. ")
+
+
+def test_the_headline_of_pages_that_name_different_things_says_so() -> None:
+    one, other = (replace(change(n, b"stock"), headline=f"Sold out: {of}") for n, of in enumerate(("lamp", "x" * 130)))
+    assert events_of([one, other])[0].headline == "Sold out: lamp (likewise on 1 more page)"
+    assert len(events_of([other, one])[0].headline) <= 120

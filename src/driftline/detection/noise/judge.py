@@ -279,7 +279,8 @@ def _order(other: str, new: JudgedDocument, experience: Experience, redrawn: set
         if all(heading in redrawn or is_redrawn(heading, experience) for heading in headings):
             return Importance.NOISE
         relabelled = any(_is_relabelled(before, after, at, experience) for at in places)
-        return Importance.IMPORTANT if relabelled or _are_exchanged(before, after, blocks) else Importance.MINOR
+        important = relabelled or _are_exchanged(before, after, blocks) or _is_in_another_section(other, new)
+        return Importance.IMPORTANT if important else Importance.MINOR
     # lines that occur several times may have changed places, as the states of things in a table do
     swapped = before != after and len(before) == len(after) and sorted(before) == sorted(after)
     matters = swapped and any(
@@ -287,6 +288,25 @@ def _order(other: str, new: JudgedDocument, experience: Experience, redrawn: set
         for text, block in zip(before, new.blocks(), strict=False)
     )
     return Importance.IMPORTANT if matters else Importance.NOISE
+
+
+def _is_in_another_section(other: str, new: JudgedDocument) -> bool:
+    """Return whether a line of the content stands under another heading now, as a job that was filled."""
+    headings, old_headings = new.headings, new.headings.of_text(other)
+    if not headings.texts:
+        return False
+    before = {text: at for at, text in enumerate(other.split("\n"))}
+    blocks = new.blocks()
+    once = {text for text, count in Counter(blocks.lines).items() if count == 1}
+    return any(
+        text in once
+        and (was := before.get(text)) is not None
+        and text not in headings.texts
+        and blocks[at].region not in NOISE_OF_REGION
+        and not blocks[at].linked
+        and old_headings.above(was) != headings.above(at)
+        for at, text in enumerate(blocks.lines)
+    )
 
 
 def _are_exchanged(before: Sequence[str], after: Sequence[str], blocks: Blocks) -> bool:

@@ -105,7 +105,9 @@ _NAMING = re.compile(
 _COPYRIGHT = re.compile(
     r"©|\(c\)|\bcopyright\b|tous droits réservés|all rights reserved|alle rechte vorbehalten", re.IGNORECASE
 )
-_NOTICE = re.compile(r"©|\bcopyright\b.*\d{4}|droits réservés|rights reserved|rechte vorbehalten", re.IGNORECASE)
+_NOTICE = re.compile(
+    r"\W*(?:©|\(c\)|copyright\b)|.*\b(?:rights reserved|droits réservés|rechte vorbehalten)\W*\Z", re.IGNORECASE
+)
 _REVISION = re.compile(
     r"\b(?:updated|modified|revised|effective|amended|reviewed|published|version|mise? à jour|modifi|révis|en vigueur"
     r"|actualis|actualiz|modific|vigor|aggiorn|aktualisiert|stand|geändert|gültig|bijgewerkt|gewijzigd|laatst"
@@ -152,7 +154,7 @@ _LARGE, _VERY_LARGE = 100, 10_000
 _FEW_WORDS, _SOME_WORDS = 6, 8
 _LONG_TOKEN = 10
 _LONGEST_DATE = 40  # characters
-_LONGEST_NOTICE = 100  # characters
+_LONGEST_NOTICE, _MOST_OF_NOTICE = 100, 12  # characters, and words
 _LONGEST_COUNT = 80  # characters of a line in which a count is not part of a sentence
 _ONE_DAY = timedelta(days=1)
 _MONTHS_A_YEAR = 12
@@ -219,7 +221,7 @@ def without_ages(lines: Sequence[str]) -> list[str]:
 
 def is_copyright_notice(text: str) -> bool:
     """Return whether a line says who holds the copyright, and not much else."""
-    return len(text) <= _LONGEST_NOTICE and _NOTICE.search(text) is not None
+    return len(text) <= _LONGEST_NOTICE and _NOTICE.match(text) is not None and len(text.split()) <= _MOST_OF_NOTICE
 
 
 def counts_audience(text: str) -> bool:

@@ -467,3 +467,16 @@ def test_other_quotes_in_very_many_lines_are_minor_too() -> None:
 @pytest.mark.parametrize(("old", "new"), [("Home 2 11 Away", "Home 21 1 Away"), ("Rooms 1 12", "Rooms 11 2")])
 def test_a_gap_between_digits_is_more_than_a_gap(old: str, new: str) -> None:
     assert judged(f"<main><p>{old}</p></main>", f"<main><p>{new}</p></main>").importance is Importance.IMPORTANT
+
+
+def test_an_entry_that_moved_to_another_section_is_important() -> None:
+    lists = "<main><h2>Open positions</h2><p>Cook</p>{}<h2>Filled positions</h2><p>Driver</p>{}</main>"
+    old, new = lists.format("<p>Waiter</p>", ""), lists.format("", "<p>Waiter</p>")
+    assert judged(old, new).importance is Importance.IMPORTANT
+    other = lists.replace("<p>Cook</p>{}", "{}<p>Cook</p>")
+    assert judged(old, other.format("<p>Waiter</p>", "")).importance is Importance.MINOR
+
+
+def test_what_stands_beside_a_copyright_phrase_is_content() -> None:
+    old, new = (f"<main><p>All rights reserved. Tickets {say}.</p></main>" for say in ("on sale Monday", "sold out"))
+    assert judged(old, new).importance is Importance.IMPORTANT
