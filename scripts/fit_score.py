@@ -21,7 +21,7 @@ import numpy as np
 
 from driftline.detection.examine import Side, weigh
 from driftline.detection.extract.document import Extraction
-from driftline.detection.noise.edits import Experience, Features, JudgedDocument, ReadOnce, features_of, words_of
+from driftline.detection.noise.edits import Experience, Features, JudgedDocument, ReadOnce, features_of
 from driftline.detection.noise.learning import learn
 from driftline.model.change import Importance
 from driftline.noise_memory import Memory
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+    from driftline.detection.noise.edits import LineEdit
 
 _HTML = "text/html"
 _FOLDS, _PENALTY = 5, 5.0
@@ -94,7 +96,7 @@ def _samples(folder: Path) -> Iterator[Sample]:
         important = [edit for edit in judgement.edits if edit.noise is None]
         if judgement.importance is Importance.IMPORTANT and important and step.wanted is not None:
             read = JudgedDocument(text=sides[1].text, title=title, at=0.0, blocks=ReadOnce(new.blocks, blocks))
-            words = sum(map(words_of, important))
+            words = sum(map(_words_of, important))
             yield Sample(step.host, judgement.headline, features_of(judgement.edits, read), words, step.wanted)
 
 
@@ -142,6 +144,12 @@ def main(folders: list[Path]) -> None:
         print(f"{folder}: {int(wanted[here].sum())} wanted, {int((1 - wanted[here]).sum())} false alarms")
         print("  wanted above all but 0, 1, 2, … false alarms, by the model:", _above(scores[here], wanted[here]))
         print("  the same by the number of words:                           ", _above(words[here], wanted[here]))
+
+
+def _words_of(edit: LineEdit) -> int:
+    """Return how many different words were added or removed."""
+    before, after = (set(line.text.split()) if line else set[str]() for line in (edit.old, edit.new))
+    return len(before ^ after)
 
 
 if __name__ == "__main__":

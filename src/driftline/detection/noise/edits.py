@@ -297,7 +297,7 @@ def why_noise(edits: Sequence[LineEdit], *texts: str) -> str:
 def kind_of(edits: Sequence[LineEdit]) -> ChangeKind:
     """Return what sort of change these edits of a text are, by those that are important, or by all if none is."""
     decisive = [edit for edit in edits if edit.noise is None] or edits
-    if decisive and all(map(_is_about_stock, decisive)):
+    if decisive and all(is_about_stock([line for line in (edit.old, edit.new) if line]) for edit in decisive):
         return ChangeKind.AVAILABILITY
     numbers = [
         edit.new for edit in decisive if edit.new and same_words(edit) and _digits(edit.old) != _digits(edit.new)
@@ -335,9 +335,9 @@ def _found_edit(edit: LineEdit) -> Edit:
     return Edit(before=before, after=after, region=edit.region, kind=kind, noise=edit.noise, heading=edit.heading)
 
 
-def _is_about_stock(edit: LineEdit) -> bool:
-    lines = [line.text for line in (edit.old, edit.new) if line]
-    return max(map(len, lines)) < _SHORT and any(map(names_stock, lines))
+def is_about_stock(lines: Sequence[Line]) -> bool:
+    """Return whether these lines are short, and one is about whether something is available."""
+    return all(len(line.text) < _SHORT for line in lines) and any(names_stock(line.text) for line in lines)
 
 
 def _digits(line: Line | None) -> str:
@@ -354,9 +354,3 @@ def line_of(edit: LineEdit) -> Line:
     line = edit.new or edit.old
     assert line is not None
     return line
-
-
-def words_of(edit: LineEdit) -> int:
-    """Return how many different words were added or removed."""
-    before, after = (set(line.text.split()) if line else set[str]() for line in (edit.old, edit.new))
-    return len(before ^ after)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from driftline.detection.diff.lines import Line, key_of
 from driftline.detection.extract.annotations import is_note
 from driftline.detection.messages import short
-from driftline.detection.noise.edits import REWRITTEN_PAGE, NotNoise, line_of, same_words, with_headings
-from driftline.detection.noise.volatile import names_money, names_stock
+from driftline.detection.noise.edits import REWRITTEN_PAGE, NotNoise, is_about_stock, line_of, same_words, with_headings
+from driftline.detection.noise.volatile import names_money
 from driftline.model.change import MINOR_KINDS, Importance, NoiseKind
 from driftline.model.outcome import IgnoredParts
 
@@ -34,7 +34,6 @@ _SAID: dict[Importance, Ruling] = {
 _MOST_KEYS = 200  # by which the feedback on one change is remembered
 _PROVED = 4  # checks
 _SEVERAL = 2  # lines
-_SHORT = 100  # characters
 _FEW_WORDS = 4
 _SENTENCE, _SAME = 6, 0.6  # words, and the share of them
 _OTHER_PAGES = 3  # of the host, on which the same changes all the time
@@ -435,7 +434,7 @@ def learned_noise(
     lines = [line for line in (one, other) if line] if found is not None and not beside else ()
     if any(names_money(line.text) for line in lines):
         return None
-    if any(map(is_about_stock, lines)):
+    if any(is_about_stock([line]) for line in lines):
         return alternating_noise(one, other, experience)
     return found
 
@@ -455,11 +454,6 @@ def alternating_noise(one: Line | None, other: Line | None, experience: Experien
         for line in lines
     )
     return NoiseKind.COMES_AND_GOES if alternate else None
-
-
-def is_about_stock(line: Line) -> bool:
-    """Return whether a line is about whether something is available; in a long one such words mean something else."""
-    return len(line.text) < _SHORT and names_stock(line.text)
 
 
 def _learned_noise(one: Line | None, other: Line | None, experience: Experience) -> NoiseKind | None:
