@@ -155,7 +155,7 @@ def test_a_text_on_a_body_that_another_page_keeps_deep_in_its_chain_reads_back(t
         ids = [catalog.find(url).id]
         run, _ = ledger.begin(ids, fresh=True)
         fetched = [document(one, body, content_type=content_type) for one in ledger.remaining(run, ids)]
-        ledger.record(run, compare(recall(fetched, repository), InThisProcess(), 10**6))
+        ledger.record(run, compare(recall(fetched, repository), InThisProcess(), repository, 10**6))
 
     with closing(store):
         one, two = catalog.add(["https://one.example/", "https://two.example/"])

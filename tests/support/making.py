@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from driftline.detection.examine import examine
-from driftline.detection.jobs import Finding, Job
+from driftline.detection.examine import examine, examine_all
+from driftline.detection.jobs import Finding, Job, OldVersions
 from driftline.detection.worker_pool import WorkerPool
 from driftline.errors import FailureKind
 from driftline.model.change import ChangeKind, ChangeSummary, Importance
@@ -34,8 +34,8 @@ class InThisProcess(WorkerPool):
     def __init__(self) -> None:
         pass
 
-    def examine(self, jobs: Sequence[Job]) -> list[Finding]:
-        return [examine(job) for job in jobs]
+    def examine(self, jobs: Sequence[Job], old: OldVersions | None = None) -> list[Finding]:
+        return examine_all(jobs, old)
 
 
 def settings(**given: Any) -> Settings:
@@ -75,7 +75,7 @@ def job(
     kept = {blob.digest: blob for blob in (after.blobs if blobs is None else blobs)}
     return Job(
         body, codings or [], content_type, limit, after.body, after.letters, after.body, after.text, kept,
-        filters=filters, reading=after.reading,
+        filters=filters, reading=after.reading, old_size=after.size,
     )  # fmt: skip
 
 
@@ -143,5 +143,5 @@ def failed(of: Document | None = None, failure: Failure = NOT_THERE) -> Failed:
 class Here:
     """Reads bodies where the test is, which is enough when they mean no harm."""
 
-    def examine(self, jobs: Sequence[Job]) -> list[Finding]:
-        return [examine(one) for one in jobs]
+    def examine(self, jobs: Sequence[Job], old: OldVersions | None = None) -> list[Finding]:
+        return examine_all(jobs, old)

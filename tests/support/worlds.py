@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -97,7 +97,7 @@ class Untrustworthy:
             raise RuntimeError("no such luck")
         return {}
 
-    def host_memories(self, hosts: Collection[str]) -> dict[str, bytes]:
+    def recall_contents(self, hosts: Mapping[int, str]) -> dict[int, Old]:
         return {}
 
 

@@ -148,10 +148,9 @@ class PageHistory:
         old, new = (Side(one.body, one.words, one.at.timestamp()) for one in sides)
         content_type = f"{sides[1].content_type}; charset={sides[1].charset}"
         filters = [list(one) for one in page.filters] or None
-        host = host_of(named.url)
-        memory = repository.recall([page.id])[page.id].memory
-        host_memory = repository.host_memories([host]).get(host, b"")
-        experience = experience_of(filters, memory, host_memory, named.sequence, new.at)
+        known = repository.recall_contents({page.id: host_of(named.url)})[page.id].contents
+        assert known is not None
+        experience = experience_of(filters, known.memory, known.host_memory, named.sequence, new.at)
         page_keys, host_keys = feedback_keys(weigh(old, new, sides[1].title, content_type, experience, filters), chosen)
         remember(workspace.store, named, page_keys, host_keys, chosen, workspace.clock())
         return named.url

@@ -167,7 +167,7 @@ def _worker(settings: Settings) -> Diagnosis:
 
 def _first_page(worker: Worker) -> str:
     """Return what goes wrong when the worker extracts a small page; an empty text if nothing does."""
-    from driftline.detection.compare import compare
+    from driftline.detection.compare import job_of, outcome_of
     from driftline.model.outcome import Document, Failed, Link, New, Pair
 
     headers = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
@@ -177,7 +177,9 @@ def _first_page(worker: Worker) -> str:
         size=len(body), final_url="http://localhost/", redirects=0, fetched_at=0.0, seconds=0.0,
     )  # fmt: skip
     try:
-        outcome = compare([Pair(document, b"")], worker, len(body))[0]
+        pair = Pair(document, b"")
+        (finding,) = worker.examine([job_of(pair, len(body))])
+        outcome = outcome_of(pair, finding)
     except (DriftlineError, OSError) as error:
         return str(error).rstrip(".")
     if isinstance(outcome, Failed):

@@ -51,7 +51,7 @@ def survey_page(job: Job) -> Finding:
     question = job.question
     if question is None:
         return examine.examine(job)
-    return examine.guarded(lambda job: _survey(job, question), job)
+    return examine.guarded(lambda: _survey(job, question))
 
 
 def survey_of(finding: Finding) -> Survey | None:

@@ -24,8 +24,9 @@ from driftline.model.outcome import (
 from driftline.store.blobs import fingerprint
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from driftline.detection.jobs import OldVersions
     from driftline.model.outcome import Outcome
 
 _NOT_MODIFIED = 304
@@ -35,17 +36,17 @@ class Versions(Protocol):
     """Reads old versions from the store."""
 
     def recall(self, page_ids: Sequence[int]) -> dict[int, Old]:
-        """Return the old versions of these pages, by page id."""
+        """Return the old versions of these pages by page id, their contents unread."""
 
-    def host_memories(self, hosts: Collection[str]) -> dict[str, bytes]:
-        """Return the noise memories of those of these hosts that have one."""
+    def recall_contents(self, hosts: Mapping[int, str]) -> dict[int, Old]:
+        """Return the old versions of pages with their contents, by page id, given the host of each page by its id."""
 
 
 class Examiner(Protocol):
     """Reads and compares bodies, in this process or in others."""
 
-    def examine(self, jobs: Sequence[Job]) -> list[Finding]:
-        """Return the findings of these jobs, in order."""
+    def examine(self, jobs: Sequence[Job], old: OldVersions | None = None) -> list[Finding]:
+        """Return the findings of these jobs, in order. `old` is asked for the contents that jobs lack and need."""
 
 
 def prove_unchanged(documents: Sequence[Document]) -> tuple[list[Unchanged], list[Document]]:
@@ -75,27 +76,56 @@ def recall(documents: Sequence[Document], versions: Versions) -> list[Pair]:
         if proof is None and document.failure is None and document.link.known is not None
     ]
     recalled = versions.recall([link.page_id for link in links]) if links else {}
-    learned = versions.host_memories({link.host for link in links}) if links else {}
     pairs: list[Pair] = []
     for document, (wire, proof) in zip(documents, proofs, strict=True):
         link = document.link
         if proof is not None or document.failure is not None or link.known is None:
             pairs.append(Pair(document, wire, proof))
         else:
-            pairs.append(Pair(document, wire, None, recalled.get(link.page_id), learned.get(link.host, b"")))
+            pairs.append(Pair(document, wire, None, recalled.get(link.page_id)))
     for pair in pairs:
         if pair.proof is not None:
             pair.document.release_body()  # not earlier: a step that fails is repeated, and needs the body
     return pairs
 
 
-def compare(pairs: Sequence[Pair], examiner: Examiner, limit: int, *, twice: bool = False) -> list[Outcome]:
+class _OldContents:
+    """Reads the contents of the old versions that pairs differ from, and keeps the pairs with what was read."""
+
+    def __init__(self, pairs: list[Pair], versions: Versions, limit: int) -> None:
+        self.pairs = pairs
+        self._versions = versions
+        self._limit = limit
+
+    def complete(self, numbers: Sequence[int]) -> list[Job]:
+        """Return the jobs of the pairs with these numbers, now with the contents of their old versions."""
+        links = [self.pairs[number].document.link for number in numbers]
+        recalled = self._versions.recall_contents({link.page_id: link.host for link in links})
+        for number, link in zip(numbers, links, strict=True):
+            self.pairs[number] = _with_old(self.pairs[number], recalled.get(link.page_id))
+        return [job_of(self.pairs[number], self._limit) for number in numbers]
+
+
+def _with_old(pair: Pair, old: Old | None) -> Pair:
+    """Return a pair with the old version that was read last, which is as incomparable as that of the pair."""
+    if old is not None and pair.old is not None and pair.old.incomparable is not None:
+        old = replace(old, reading=None, incomparable=pair.old.incomparable)
+    return replace(pair, old=old)
+
+
+def compare(
+    pairs: Sequence[Pair], examiner: Examiner, versions: Versions, limit: int, *, twice: bool = False
+) -> list[Outcome]:
     """Return the outcome of each pair, in order. Only pairs that `recall` left open are examined.
 
-    With `twice`, a change keeps its body and its pair, for `confirm`.
+    The contents of an old version are read only if the page differs from its digests. With `twice`, a change keeps its
+    body and its pair, for `confirm`.
     """
-    unread = [pair for pair in pairs if pair.proof is None and pair.document.failure is None]
-    findings = iter(examiner.examine([job_of(pair, limit) for pair in unread]) if unread else ())
+    unread = _OldContents(
+        [pair for pair in pairs if pair.proof is None and pair.document.failure is None], versions, limit
+    )
+    jobs = [job_of(pair, limit) for pair in unread.pairs]
+    findings = iter(zip(examiner.examine(jobs, unread) if jobs else (), unread.pairs, strict=True))
     outcomes: list[Outcome] = []
     for pair in pairs:
         document = pair.document
@@ -105,7 +135,8 @@ def compare(pairs: Sequence[Pair], examiner: Examiner, limit: int, *, twice: boo
         elif pair.proof is not None:
             outcomes.append(Unchanged(document, pair.proof))  # `recall` released the body
         else:
-            outcomes.append(outcome_of(pair, next(findings), twice=twice))
+            finding, examined = next(findings)
+            outcomes.append(outcome_of(examined, finding, twice=twice))
     return outcomes
 
 
@@ -161,12 +192,15 @@ def job_of(pair: Pair, limit: int) -> Job:
             document.body, codings, content_type, limit, b"", b"", b"", b"", {}, 0.0, document.fetched_at,
             filters=document.link.filters, url=document.final_url, disposition=disposition,
         )  # fmt: skip
-    return Job(
-        document.body, codings, content_type, limit, old.body, old.letters, old.kept_body, old.kept_text, old.blobs,
-        old.at, document.fetched_at, old.memory, pair.host_memory, document.link.sequence,
-        filters=document.link.filters, reading=old.reading, incomparable=old.incomparable, url=document.final_url,
-        disposition=disposition,
+    job = Job(
+        document.body, codings, content_type, limit, old.body, old.letters, old.kept_body, old.kept_text, None, old.at,
+        document.fetched_at, check=document.link.sequence, filters=document.link.filters, reading=old.reading,
+        incomparable=old.incomparable, url=document.final_url, disposition=disposition, old_size=old.size,
     )  # fmt: skip
+    known = old.contents
+    if known is None:
+        return job
+    return job._replace(blobs=known.blobs, memory=known.memory, host_memory=known.host_memory)
 
 
 def _second_job(pair: Pair, document: Document, limit: int) -> Job:

@@ -1,7 +1,8 @@
 """Examine the body of one page whose wire bytes differ from the last check. It runs in a worker process.
 
 The cheapest proofs of no change come first: the same decoded body, then the same text. Only a page that fails both is
-compared with the old version, and the new version compressed.
+compared with the old version, and the new version compressed. So a job comes with the digests of the old version first,
+and with its contents only once the page turned out to differ.
 """
 
 from __future__ import annotations
@@ -46,26 +47,88 @@ from driftline.noise_memory import Memory
 from driftline.store.blobs import digest, pack, pack_next, unpack, unpack_both
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
+    from driftline.detection.jobs import OldVersions
     from driftline.detection.noise.edits import LineEdit
+
+    #: the examination of a body; it yields the size of the body if it needs the old version, to be sent the job with it
+    _Examination = Generator[int, Job, Finding]
 
 _FEED = re.compile(rb"<(?:rss|feed|rdf:rdf)[\s>]", re.IGNORECASE)
 _HEAD = 2_000  # bytes in which the root of a feed is found
 _CELL = re.compile(rb"<t[dh]\b[^<]*(?:<(?!/?t[dhr])[^<]*)*\Z", re.IGNORECASE)
 _NEAR = 300  # bytes before a text in which the tag of its cell is found
 _TRIED = 5  # edits
+_KEPT_BYTES = 8 * 1024 * 1024  # of bodies that wait for their old versions: far more than a batch of most pages
+
+
+class Examinations:
+    """Examines bodies one after the other, and keeps those that need their old version as far as they were read.
+
+    If what is kept grows too large, the oldest are forgotten: a body that comes again with its old version is then read
+    from the beginning.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[int, tuple[_Examination, int]] = {}
+        self._size = 0
+
+    def __repr__(self) -> str:
+        return f"<Examinations kept={len(self._kept)} size={self._size}>"
+
+    def examine(self, job: Job) -> Finding:
+        """Return what a body shows compared with the version in force; a failure if it cannot be read.
+
+        The finding of a job without the contents of the old version may be that it needs them.
+        """
+        finding = guarded(lambda: _read_anew(job) if job.anew else self._advance(job))
+        if finding.out_of_memory and self._kept:
+            self._kept.clear()
+            self._size = 0
+            return self.examine(job)
+        return finding
+
+    def _advance(self, job: Job) -> Finding:
+        """Examine a body until it needs its old version or the finding is made."""
+        examination, size = self._kept.pop(job.number, (None, 0)) if job.blobs is not None else (None, 0)
+        self._size -= size
+        try:
+            if examination is None:
+                examination = _examination(job)
+                size = next(examination)
+            else:
+                size = examination.send(job)
+        except StopIteration as ended:
+            found: Finding = ended.value
+            return found
+        self._kept[job.number] = examination, size
+        self._size += size
+        while self._size > _KEPT_BYTES:
+            self._size -= self._kept.pop(next(iter(self._kept)))[1]
+        return Finding(needs_old=True)
 
 
 def examine(job: Job) -> Finding:
-    """Return what a body shows compared with the version in force; a failure if it cannot be read."""
-    return guarded(_read_anew if job.anew else _examine, job)
+    """Return what one body shows compared with the version in force; see `Examinations.examine`."""
+    return Examinations().examine(job)
 
 
-def guarded(read: Callable[[Job], Finding], job: Job) -> Finding:
+def examine_all(jobs: Sequence[Job], old: OldVersions | None = None) -> list[Finding]:
+    """Return the findings of these jobs in order, made in this process: for bodies that do no harm."""
+    examinations = Examinations()
+    findings = [examinations.examine(job._replace(number=number)) for number, job in enumerate(jobs)]
+    waiting = [number for number, finding in enumerate(findings) if finding.needs_old]
+    if waiting and old is not None:
+        for number, job in zip(waiting, old.complete(waiting), strict=True):
+            findings[number] = examinations.examine(job._replace(number=number))
+    return findings
+
+
+def guarded(read: Callable[[], Finding]) -> Finding:
     """Return what `read` finds, or a failure if it raises."""
     try:
-        return read(job)
+        return read()
     except UnreadableBody as error:
         return _failed(error.kind, str(error))
     except BrokenVersion as error:
@@ -81,7 +144,7 @@ def _failed(kind: FailureKind, sentence: str) -> Finding:
     return Finding(failure=Failure(kind=kind, sentence=sentence))
 
 
-def _examine(job: Job) -> Finding:
+def _examination(job: Job) -> _Examination:
     body = decode_body(job.wire, job.codings, job.limit)
     body_name = digest(body)
     reading = how_read(job.filters)
@@ -94,16 +157,22 @@ def _examine(job: Job) -> Finding:
     seen = Extraction(body, job.content_type, job.filters)
     letters = digest(seen.letters())
     if as_before and letters == job.known_letters:
-        return Finding(proof=Proof.TEXT, body=body_name, reading=reading, warnings=_warnings(seen, body, job))
+        warnings = yield from _warnings(seen, body, job)
+        return Finding(proof=Proof.TEXT, body=body_name, reading=reading, warnings=warnings)
     title = seen.title()
     blocks = seen.blocks() if job.kept_body else None
     text = (seen.text() if blocks is None else "\n".join(blocks.lines)).encode("utf-8", "replace")
     text_name = digest(text)
     if text_name == job.kept_text:
-        return Finding(proof=Proof.TEXT, body=body_name, reading=reading, warnings=_warnings(seen, body, job))
+        warnings = yield from _warnings(seen, body, job)
+        return Finding(proof=Proof.TEXT, body=body_name, reading=reading, warnings=warnings)
+    if job.blobs is None:
+        seen.release_tree()
+        job = yield len(body)
+        as_before = reading == job.reading  # another process may have extracted the stored text anew
     words = text.decode()
     proof, change, lesson, wants_script = None, None, None, False
-    blobs = job.blobs
+    blobs = job.blobs or {}
     old_body, old_text = b"", None
     if job.kept_body and as_before:
         old_body, old_words = unpack_both(job.kept_body, job.kept_text, blobs)
@@ -132,11 +201,12 @@ def _examine(job: Job) -> Finding:
         proof, change = Proof.REREAD, _only_reread(reading, job)
     body_blob = pack_next(body, body_name, blobs.get(job.kept_body), old_body, blobs)
     text_blob = pack(text, text_name, body_blob, body)
+    warnings = yield from _warnings(seen, body, job, made=True)
     return Finding(
         proof=proof, body=body_name, letters=letters, text=text_name, size=len(body), title=title,
         content_type=seen.content_type, charset=seen.charset, blobs=(body_blob, text_blob),
         change=change, lesson=lesson, reading=reading, wants_script=wants_script,
-        warnings=_warnings(seen, body, job, made=True),
+        warnings=warnings,
     )  # fmt: skip
 
 
@@ -145,8 +215,10 @@ def broken_page(why: str, *, wants_script: bool = False) -> Finding:
     return _failed(FailureKind.BROKEN, why)._replace(wants_script=wants_script)
 
 
-def _warnings(seen: Extraction, body: bytes, job: Job, *, made: bool = False) -> tuple[PageWarning, ...]:
-    """Return warnings about a page; mixed content only if a version of it is `made`.
+def _warnings(
+    seen: Extraction, body: bytes, job: Job, *, made: bool = False
+) -> Generator[int, Job, tuple[PageWarning, ...]]:  # fmt: skip
+    """Return warnings about a page; mixed content only if a version of it is `made`. It is a part of an examination.
 
     Hidden frames and obfuscated scripts count if they were added: what a new page has is what its user chose to watch.
     """
@@ -154,9 +226,11 @@ def _warnings(seen: Extraction, body: bytes, job: Job, *, made: bool = False) ->
         return ()
     mixed = mixed_content(body, job.url) if made else None
     found = [] if mixed is None else [mixed]
-    old = job.blobs.get(job.kept_body)
-    if old is not None and (suspects := intruders(body, job.url, old.size)):
-        old_body = unpack(job.kept_body, job.blobs)
+    suspects = intruders(body, job.url, job.old_size) if job.kept_body else []
+    if suspects and job.blobs is None:
+        job = yield len(body)
+    if suspects and job.kept_body:
+        old_body = unpack(job.kept_body, job.blobs or {})
         found += [one for one in suspects if one.mark not in old_body]
     return tuple(PageWarning(one.kind, one.sentence) for one in found)
 
@@ -170,12 +244,13 @@ def _whole(body: bytes, text: str, seen: Extraction, job: Job) -> str:
 
 def _read_anew(job: Job) -> Finding:
     """Return the text of a stored version as it is extracted now, with a blob unless it is the same as before."""
-    body = unpack(job.kept_body, job.blobs)
+    blobs = job.blobs or {}
+    body = unpack(job.kept_body, blobs)
     seen = Extraction(body, job.content_type, job.filters)
     letters, title = digest(seen.letters()), seen.title()
     text = seen.text().encode("utf-8", "replace")
     name = digest(text)
-    made = () if name == job.kept_text else (pack(text, name, job.blobs[job.kept_body], body),)
+    made = () if name == job.kept_text else (pack(text, name, blobs[job.kept_body], body),)
     return Finding(
         body=job.kept_body, letters=letters, text=name, size=len(body), title=title, content_type=seen.content_type,
         charset=seen.charset, blobs=made, reading=how_read(job.filters),

@@ -7,7 +7,7 @@ process, which only sends and receives, does not load one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from driftline.errors import FailureKind
 from driftline.model.change import ChangeKind, ChangeSummary, Edit, Importance, NoiseKind, Region
@@ -38,11 +38,13 @@ class Question(NamedTuple):
 class Job(NamedTuple):
     """A body to examine. The digests are those of the last check, and empty for a new page.
 
-    `blobs` has, by digest, what the stored body `kept_body` and its text `kept_text` are built from. `again` is the
-    body of a second fetch right after the first, if there was one. `reading` and `incomparable` are those of `Old`.
-    With `anew`, nothing is compared: the stored body is extracted as the filters and the extractor are now. `question`
-    is for a crawl (`crawl.survey`). `url` is the address that the body came from, and `disposition` its
-    Content-Disposition.
+    `blobs` has, by digest, what the stored body `kept_body` and its text `kept_text` are built from. It is None where
+    only the digests were sent: if these are not enough, the finding `needs_old`, and the job is sent again with blobs
+    and memories. `old_size` is the size of the stored body. `again` is the body of a second fetch right after the
+    first, if there was one. `reading` and `incomparable` are those of `Old`. With `anew`, nothing is compared: the
+    stored body is extracted as the filters and the extractor are now. `question` is for a crawl (`crawl.survey`). `url`
+    is the address that the body came from, and `disposition` its Content-Disposition. `number` is the same for a job
+    that is sent again, and another one for each other job of a worker.
     """
 
     wire: bytes
@@ -53,7 +55,7 @@ class Job(NamedTuple):
     known_letters: bytes
     kept_body: bytes
     kept_text: bytes
-    blobs: Mapping[bytes, Blob]
+    blobs: Mapping[bytes, Blob] | None
     old_at: float = 0.0
     at: float = 0.0
     memory: bytes = b""
@@ -68,11 +70,13 @@ class Job(NamedTuple):
     question: Question | None = None
     url: str = ""
     disposition: str = ""
+    old_size: int = 0
+    number: int = 0
 
     def to_plain(self) -> tuple[Any, ...]:
         """Return the job as plain tuples, to be written by `marshal`."""
         plain = tuple(self)
-        blobs = [_plain_blob(blob) for blob in self.blobs.values()]
+        blobs = None if self.blobs is None else [_plain_blob(blob) for blob in self.blobs.values()]
         asked = self.question
         question = None if asked is None else (asked.url, asked.kind.value, *asked[2:])
         why = None if self.incomparable is None else self.incomparable.value
@@ -83,7 +87,8 @@ class Job(NamedTuple):
     def from_plain(cls, plain: Sequence[Any]) -> Job:
         """Return the job that `to_plain` was called on."""
         fields = list(plain)
-        fields[_BLOBS] = {blob[0]: Blob(*blob) for blob in plain[_BLOBS]}
+        if plain[_BLOBS] is not None:
+            fields[_BLOBS] = {blob[0]: Blob(*blob) for blob in plain[_BLOBS]}
         if plain[_INCOMPARABLE] is not None:
             fields[_INCOMPARABLE] = Incomparable(plain[_INCOMPARABLE])
         if plain[_QUESTION] is not None:
@@ -103,7 +108,8 @@ class Finding(NamedTuple):
     `reading` says how the page was extracted; a version with the proof `REREAD` is the stored one, extracted in another
     way. `wants_script` says that the page shows nothing, or says that it needs JavaScript. `survey` is for a crawl, as
     `crawl.survey` packs it. `out_of_memory` says that what the worker keeps from page to page may have filled its
-    memory.
+    memory. `needs_old` says that the body differs from the digests in its job, and nothing else: what it is depends on
+    the contents of the old version.
     """
 
     failure: Failure | None = None
@@ -123,6 +129,7 @@ class Finding(NamedTuple):
     survey: bytes = b""
     warnings: tuple[PageWarning, ...] = ()
     out_of_memory: bool = False
+    needs_old: bool = False
 
     def to_plain(self) -> tuple[Any, ...]:
         """Return the finding as plain tuples, to be written by `marshal`."""
@@ -136,7 +143,7 @@ class Finding(NamedTuple):
             None if lesson is None else _plain_lesson(lesson),
             self.reading, self.wants_script, self.survey,
             [(one.kind.value, one.sentence) for one in self.warnings] if self.warnings else (),
-            self.out_of_memory,
+            self.out_of_memory, self.needs_old,
         )  # fmt: skip
 
     @classmethod
@@ -144,7 +151,7 @@ class Finding(NamedTuple):
         """Return the finding that `to_plain` was called on."""
         (
             failure, proof, body, letters, text, size, title, content_type, charset, blobs, change, lesson, reading,
-            wants_script, survey, warnings, out_of_memory,
+            wants_script, survey, warnings, out_of_memory, needs_old,
         ) = plain  # fmt: skip
         return cls(
             None if failure is None else Failure(kind=FailureKind(failure[0]), sentence=failure[1]),
@@ -155,8 +162,15 @@ class Finding(NamedTuple):
             None if lesson is None else _lesson(*lesson),
             reading, wants_script, survey,
             tuple([PageWarning(WarningKind(kind), sentence) for kind, sentence in warnings]) if warnings else (),
-            out_of_memory,
+            out_of_memory, needs_old,
         )  # fmt: skip
+
+
+class OldVersions(Protocol):
+    """Reads the contents of old versions for the jobs that need them."""
+
+    def complete(self, numbers: Sequence[int]) -> list[Job]:
+        """Return the jobs of these numbers, counted from 0, with the contents of their old versions."""
 
 
 def _plain_blob(blob: Blob) -> tuple[Any, ...]:

@@ -63,9 +63,9 @@ def run(memory: int, examine: Callable[[Job], Finding]) -> NoReturn:
 def main() -> NoReturn:
     """Run as the worker process of a check, and exit."""
     collect_garbage_rarely()  # before the imports, of which it takes a tenth of the time
-    from driftline.detection.examine import examine
+    from driftline.detection.examine import Examinations
 
-    run(int(sys.argv[1]), examine)
+    run(int(sys.argv[1]), Examinations().examine)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from driftline.capacity import ResourceUse
+    from driftline.detection.jobs import OldVersions
 
 # keep freed memory for the next page instead of returning it to the system and requesting it again
 _MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(64 * 1024 * 1024), "MALLOC_TRIM_THRESHOLD_": str(128 * 1024 * 1024)}
@@ -58,8 +59,12 @@ class WorkerPool:
         # without the lock, for debugging
         return f"<WorkerPool workers={len(self._workers)} idle={len(self._idle)} stopped={self._stopped}>"
 
-    def examine(self, jobs: Sequence[Job]) -> list[Finding]:
-        """Return the findings of these jobs, in order, from the next free worker. Raise RunStopped after `stop`."""
+    def examine(self, jobs: Sequence[Job], old: OldVersions | None = None) -> list[Finding]:
+        """Return the findings of these jobs, in order, from the next free worker. Raise RunStopped after `stop`.
+
+        `old` is asked for the contents of the old versions that jobs lack and need. The worker waits for that: it keeps
+        what it read of these pages.
+        """
         permit = self._busy.acquire(1)
         assert permit is not None, "it is never closed: after a stop, too, each thread has to see RunStopped"
         with permit:
@@ -67,7 +72,7 @@ class WorkerPool:
                 worker = self._idle.pop()  # the one used last, which has started up already
                 worker.at_page_since = self._ticks()
             try:
-                findings = worker.examine(jobs) if not self._stopped else []
+                findings = worker.examine(jobs, old) if not self._stopped else []
             finally:
                 with self._lock:
                     self._idle.append(worker)
@@ -116,6 +121,7 @@ class Worker:
         self._deadline = deadline
         self._memory = memory
         self._process: subprocess.Popen[bytes] | None = None
+        self._jobs = 0  # that it was given so far
         self._received = bytearray()
         self._poll = select.poll()
 
@@ -123,8 +129,24 @@ class Worker:
         pid = None if self._process is None else self._process.pid
         return f"<Worker pid={pid} deadline={self._deadline} killed={self._killed}>"
 
-    def examine(self, jobs: Sequence[Job]) -> list[Finding]:
-        """Return the findings of these jobs, in order; a failure for one that crashes the worker or takes too long."""
+    def examine(self, jobs: Sequence[Job], old: OldVersions | None = None) -> list[Finding]:
+        """Return the findings of these jobs, in order; a failure for one that crashes the worker or takes too long.
+
+        `old` is asked for the contents of the old versions that jobs lack and need.
+        """
+        first = self._jobs
+        self._jobs += len(jobs)
+        findings = self._examine([job._replace(number=first + number) for number, job in enumerate(jobs)])
+        waiting = [number for number, finding in enumerate(findings) if finding.needs_old]
+        if waiting and old is not None:
+            complete = zip(waiting, old.complete(waiting), strict=True)
+            self.at_page_since = self._ticks()
+            found = self._examine([job._replace(number=first + number) for number, job in complete])
+            for number, finding in zip(waiting, found, strict=False):  # fewer if the worker is killed
+                findings[number] = finding
+        return findings
+
+    def _examine(self, jobs: Sequence[Job]) -> list[Finding]:
         if self._process is not None and self._process.poll() is not None:
             _LOG.info("worker process ended by itself while idle: another is started", extra={"pid": self._process.pid})
             self._end()  # it was killed from outside, which is no page's fault
@@ -244,7 +266,8 @@ def _first_batch(jobs: Sequence[Job]) -> Sequence[Job]:
     """Return the first of the jobs, as many as the worker can hold besides the memory that reading one takes."""
     total = 0
     for count, job in enumerate(jobs):
-        total += len(job.wire) + len(job.again) + sum([len(blob.data) for blob in job.blobs.values()])
+        blobs = () if job.blobs is None else job.blobs.values()
+        total += len(job.wire) + len(job.again) + sum([len(blob.data) for blob in blobs])
         if total > _SENT_AT_ONCE and count:
             return jobs[:count]
     return jobs

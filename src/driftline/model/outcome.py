@@ -165,24 +165,41 @@ class Blob:
     data: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class OldContents:
+    """What a page that differs from its old version is compared with.
+
+    `blobs` holds, by digest, all that the body and the text of the version in force are built from; `memory` is what
+    was learned about noise on the page, and `host_memory` on all pages of its host.
+    """
+
+    blobs: dict[bytes, Blob]
+    memory: bytes = b""
+    host_memory: bytes = b""
+
+    def held_bytes(self) -> int:
+        """Return how many bytes of content it holds in memory."""
+        return sum([len(blob.data) for blob in self.blobs.values()])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Old:
     """The old version of a page as recalled for a comparison.
 
     `body` and `letters` are digests of what came at the last good check: decoded, and of what can be seen. `kept_body`
     and `kept_text` name the contents of the version in force, whose body is another one where only the unseen changed
-    since; `blobs` holds, by digest, all that these two are built from. `at` is when it was last seen, `memory` what was
-    learned about noise on the page. `reading` names how its text was extracted, and is None if that is not known or
-    does not matter, because the text is `incomparable`.
+    since; `size` is that of this body. `at` is when it was last seen. `reading` names how its text was extracted, and
+    is None if that is not known or does not matter, because the text is `incomparable`. `contents` are read only for
+    pages that differ from these digests, and None until then.
     """
 
     body: bytes
     letters: bytes
     kept_body: bytes
     kept_text: bytes
-    blobs: dict[bytes, Blob]
+    size: int
     at: float
-    memory: bytes
+    contents: OldContents | None = None
     reading: str | None = None
     incomparable: Incomparable | None = None
 
@@ -192,14 +209,18 @@ class Pair:
     """A document with the old version to compare it with.
 
     `proof` says that recalling was enough to see that nothing changed. Otherwise `old` is the old version, and None for
-    a page that is new. `host_memory` is what was learned about noise on the pages of its host.
+    a page that is new.
     """
 
     document: Document
     wire: bytes
     proof: Proof | None = None
     old: Old | None = None
-    host_memory: bytes = b""
+
+    def held_bytes(self) -> int:
+        """Return how many bytes of content it holds in memory."""
+        contents = None if self.old is None else self.old.contents
+        return self.document.held_bytes() + (0 if contents is None else contents.held_bytes())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,9 +360,8 @@ class Changed:
 
     def held_bytes(self) -> int:
         """Return how many bytes of content it holds in memory, with the old version that it was compared with."""
-        old = self.pair.old if self.pair else None
-        recalled = sum([len(blob.data) for blob in old.blobs.values()]) if old else 0
-        return self.document.held_bytes() + self.version.held_bytes() + recalled
+        document = self.document if self.pair is None else self.pair
+        return document.held_bytes() + self.version.held_bytes()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -158,8 +158,8 @@ class _PatientVersions:
     def recall(self, page_ids: Sequence[int]) -> dict[int, Old]:
         return patiently(lambda: self._versions.recall(page_ids), self._is_over)
 
-    def host_memories(self, hosts: Collection[str]) -> dict[str, bytes]:
-        return patiently(lambda: self._versions.host_memories(hosts), self._is_over)
+    def recall_contents(self, hosts: Mapping[int, str]) -> dict[int, Old]:
+        return patiently(lambda: self._versions.recall_contents(hosts), self._is_over)
 
     def _is_over(self) -> bool:
         return self._ending.requested

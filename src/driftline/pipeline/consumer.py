@@ -80,8 +80,8 @@ class Steps:
     def compare(self, pairs: list[Pair]) -> list[Outcome]:
         """Return the outcome of each pair; raise RunStopped if there is no time left to find out."""
         try:
-            return compare(pairs, self._examiner, self._limit, twice=self._twice)
-        except RunStopped:
+            return compare(pairs, self._examiner, self._versions, self._limit, twice=self._twice)
+        except (RunStopped, StoreError):
             raise
         except Exception as error:  # noqa: BLE001 whatever a page makes a step raise must fail that page only
             if len(pairs) > 1:

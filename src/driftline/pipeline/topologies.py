@@ -238,8 +238,7 @@ def _document_size(document: Document) -> int:
 
 
 def _pair_size(pair: Pair) -> int:
-    recalled = 0 if pair.old is None else sum([len(blob.data) for blob in pair.old.blobs.values()])
-    return len(pair.document.body) + recalled + _PAIR_OVERHEAD
+    return pair.held_bytes() + _PAIR_OVERHEAD
 
 
 def cores() -> int:

@@ -14,7 +14,7 @@ from sqlalchemy import and_, case, exists, func, not_, or_, select
 from driftline.durations import utc, utc_or_none
 from driftline.errors import BrokenVersion, FailureKind, UnknownVersion
 from driftline.model.change import Change, ChangeKind, Importance, change_id
-from driftline.model.outcome import Blob, Check, Incomparable, Old, Proof, Verdict, Version
+from driftline.model.outcome import Blob, Check, Incomparable, Old, OldContents, Proof, Verdict, Version
 from driftline.model.page import Failure, Page, PageWarning, WarningKind
 from driftline.store.blobs import chain_of, unpack, unpack_all, unpack_both
 from driftline.store.failing_pages import stored_turn
@@ -26,19 +26,18 @@ from driftline.store.schema import (
     checks,
     feedback,
     ignored,
-    memories,
     pages,
     states,
     turns,
     versions,
     warnings,
 )
-from driftline.store.statements import OLD_COLUMNS, host_memories_of, read_chains
+from driftline.store.statements import BINARY, OLD_COLUMNS, host_memories_of, memories_of, read_chains
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from sqlalchemy import Row
+    from sqlalchemy import Connection, Row
 
     from driftline.store.engine import Store
     from driftline.store.statements import BlobKey
@@ -70,26 +69,31 @@ class Repository:
         return f"<Repository of {self._store!r}>"
 
     def recall(self, page_ids: Sequence[int]) -> dict[int, Old]:
-        """Return the last versions of these pages, without pages that have none or are no longer watched."""
-        with self._store.read() as connection:
-            query = select(*OLD_COLUMNS).outerjoin(memories, memories.c.page_id == states.c.page_id)
-            rows = connection.execute(query.where(and_(states.c.page_id.in_(page_ids), states.c.version > 0))).all()
-            blobs = read_chains(
-                connection, [(row.page_id, name) for row in rows for name in (row.kept_body, row.kept_text)]
-            )
-        return {
-            row.page_id: Old(
-                body=row.body, letters=row.letters, kept_body=row.kept_body, kept_text=row.kept_text,
-                blobs=chain_of((row.kept_body, row.kept_text), blobs[row.page_id]), at=row.checked_at,
-                memory=row.data or b"", **_reading(row.reading),
-            )
-            for row in rows
-        }  # fmt: skip
+        """Return the last versions of these pages, their contents unread.
 
-    def host_memories(self, hosts: Collection[str]) -> dict[str, bytes]:
-        """Return what was learned about noise on these hosts, without those about which nothing was."""
+        Pages that have none or are no longer watched are left out.
+        """
         with self._store.read() as connection:
-            return host_memories_of(connection, hosts)
+            return _old_versions(connection, page_ids)
+
+    def recall_contents(self, hosts: Mapping[int, str]) -> dict[int, Old]:
+        """Return the last versions of pages with their contents, given the host of each page by its id.
+
+        The digests are read again, in the same transaction: another process may have extracted a text anew.
+        """
+        with self._store.read() as connection:
+            found = _old_versions(connection, [*hosts])
+            blobs = read_chains(
+                connection,
+                [(page_id, name) for page_id, old in found.items() for name in (old.kept_body, old.kept_text)],
+            )
+            learned = memories_of(connection, found)
+            of_hosts = host_memories_of(connection, {hosts[page_id] for page_id in found})
+        for page_id, old in found.items():
+            chain = chain_of((old.kept_body, old.kept_text), blobs[page_id])
+            memory, host_memory = learned.get(page_id, b""), of_hosts.get(hosts[page_id], b"")
+            found[page_id] = replace(old, contents=OldContents(chain, memory, host_memory))
+        return found
 
     def texts(self, keys: Collection[BlobKey]) -> dict[bytes, bytes]:
         """Return the contents of pages with these digests, without those that are damaged."""
@@ -228,6 +232,19 @@ class Repository:
             count = connection.scalar(select(func.count()).select_from(versions))
             raw, stored = connection.execute(select(func.sum(blobs.c.size), func.sum(func.length(blobs.c.data)))).one()
         return count or 0, raw or 0, stored or 0
+
+
+def _old_versions(connection: Connection, page_ids: Sequence[int]) -> dict[int, Old]:
+    in_force = and_(versions.c.page_id == states.c.page_id, versions.c.number == states.c.version)
+    query = select(*OLD_COLUMNS).join(versions, in_force)
+    query = query.where(and_(states.c.page_id.in_(page_ids), states.c.version > 0))
+    return {
+        row.page_id: Old(
+            body=row.body, letters=row.letters, kept_body=row.kept_body, kept_text=row.kept_text, size=row.size,
+            at=row.checked_at, **_reading(row.reading),
+        )
+        for row in connection.execute(query, execution_options=BINARY)
+    }  # fmt: skip
 
 
 def _reading(stored: str | None) -> dict[str, Any]:

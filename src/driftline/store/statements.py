@@ -101,8 +101,8 @@ LINK_COLUMNS = (
 )  # fmt: skip
 OLD_COLUMNS = (
     states.c.page_id, states.c.body, states.c.letters, states.c.kept_body, states.c.kept_text, states.c.checked_at,
-    memories.c.data,
     states.c.reading,
+    versions.c.size,
 )  # fmt: skip
 
 # literals: a bound value would have to be given with every row

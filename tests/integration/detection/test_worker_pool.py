@@ -8,14 +8,15 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 
 import pytest
 
-from driftline.detection.jobs import Finding
+from driftline.detection.examine import Examinations, examine
+from driftline.detection.jobs import Finding, Job
 from driftline.detection.worker import read_frame, write_frame
 from driftline.detection.worker_pool import Worker, WorkerPool
 from driftline.errors import FailureKind, RunStopped
@@ -282,3 +283,91 @@ def test_a_frame_holds_plain_data_and_its_end_is_reported() -> None:
     stream.seek(0)
     assert read_frame(stream) == [(b"bytes", None, 1.5, "text")]
     assert read_frame(stream) is None
+
+
+class Kept:
+    """Old versions whose contents are read for jobs that need them."""
+
+    def __init__(self, complete: list[Job]) -> None:
+        self._complete = complete
+        self.read: list[int] = []
+
+    def complete(self, numbers: Sequence[int]) -> list[Job]:
+        self.read += numbers
+        return [self._complete[number] for number in numbers]
+
+
+def after(first: bytes, second: bytes) -> Job:
+    """The second of two bodies of a page, with the contents of the first one."""
+    return job(second, after=examine(job(first)))
+
+
+def without_contents(job: Job) -> Job:
+    return job._replace(blobs=None)
+
+
+def same(found: Sequence[Finding], jobs: Sequence[Job]) -> bool:
+    """Whether these are the findings of jobs that come with all they need."""
+    return [_plain(one) for one in found] == [_plain(examine(job)) for job in jobs]
+
+
+def _plain(finding: Finding) -> tuple[object, ...]:
+    return finding._replace(lesson=None).to_plain()  # the keys of a memory are in no order
+
+
+def test_only_pages_that_differ_ask_for_their_old_version(worker: Worker) -> None:
+    pages = [
+        after(b"<p>the same words</p>", b"<p>the <b>same</b> words</p>"),
+        after(b"<p>the price is 5 euros</p>", b"<p>the price is 6 euros</p>"),
+        job(b"<p>a new page</p>"),
+        after(b"<p>an old story</p>", b"<p>a story that nobody knew</p>"),
+    ]
+    old = Kept(pages)
+    light = [without_contents(page) if page.kept_body else page for page in pages]
+    assert same(worker.examine(light, old), pages)
+    assert old.read == [1, 3]
+
+
+def test_a_worker_that_dies_before_the_old_version_comes_reads_the_page_again(worker: Worker) -> None:
+    page = after(b"<p>the price is 5 euros</p>", b"<p>the price is 6 euros</p>")
+    before = children()
+
+    class Killing(Kept):
+        def complete(self, numbers: Sequence[int]) -> list[Job]:
+            (process,) = children() - before
+            os.kill(process, signal.SIGKILL)
+            os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
+            return super().complete(numbers)
+
+    assert same(worker.examine([without_contents(page)], Killing([page])), [page])
+
+
+def test_an_old_version_that_was_removed_meanwhile_makes_the_page_new(worker: Worker) -> None:
+    page = after(b"<p>the price is 5 euros</p>", b"<p>the price is 6 euros</p>")
+    found = worker.examine([without_contents(page)], Kept([job(page.wire)]))
+    assert same(found, [job(page.wire)])
+    assert found[0].change is None
+
+
+def test_more_pages_than_are_kept_are_read_again_when_their_old_versions_come() -> None:
+    filler = b"<p>%s</p>" % os.urandom(1_500_000).hex().encode()
+    pages = [after(b"<p>page %d</p>" % number, b"<p>story %d</p>" % number + filler) for number in range(4)]
+    examinations = Examinations()
+    light = [examinations.examine(without_contents(page)._replace(number=n)) for n, page in enumerate(pages)]
+    assert [found.needs_old for found in light] == [True] * 4
+    assert "kept=2" in repr(examinations)
+    found = [examinations.examine(page._replace(number=number)) for number, page in enumerate(pages)]
+    assert same(found, pages)
+    assert repr(examinations) == "<Examinations kept=0 size=0>"
+
+
+def test_a_suspicious_frame_asks_for_the_old_version_although_the_text_is_the_same(worker: Worker) -> None:
+    frame = b'<iframe src="http://evil.example/x" width=0 height=0 style="display:none"></iframe>'
+    text = b"<p>the same words as ever, on a page that is long enough to be one</p>"
+    pages = [after(text, text + frame), after(text + frame, text + frame + b"<!-- a comment of some length -->" * 9)]
+    pages = [page._replace(url="http://good.example/", old_size=len(text)) for page in pages]
+    old = Kept(pages)
+    found = worker.examine([without_contents(page) for page in pages], old)
+    assert same(found, pages)
+    assert [len(one.warnings) for one in found] == [1, 0], "the frame of the second page is an old one"
+    assert old.read == [0, 1]

@@ -18,7 +18,7 @@ import driftline
 from driftline.api import workspace_of
 from driftline.detection.examine import examine
 from driftline.detection.extract.filters import how_read
-from driftline.detection.jobs import Finding, Job
+from driftline.detection.jobs import Finding, Job, OldVersions
 from driftline.detection.worker_pool import WorkerPool
 from driftline.errors import FailureKind, RunStopped
 from driftline.model.outcome import Check, Proof, Verdict
@@ -346,7 +346,7 @@ class Hanging(WorkerPool):
         self._begun = begun
         self._ended = threading.Event()
 
-    def examine(self, jobs: Sequence[Job]) -> list[Finding]:
+    def examine(self, jobs: Sequence[Job], old: OldVersions | None = None) -> list[Finding]:
         self._begun()
         self._ended.wait()
         raise RunStopped("The run was stopped before the page was read.")
@@ -385,7 +385,7 @@ class Overloaded(WorkerPool):
     def __init__(self, which: int) -> None:
         self._which = which
 
-    def examine(self, jobs: Sequence[Job]) -> list[Finding]:
+    def examine(self, jobs: Sequence[Job], old: OldVersions | None = None) -> list[Finding]:
         why = Failure(kind=FailureKind.HOSTILE, sentence="Reading the page took longer than 20 seconds.")
         late = Finding(failure=why)
         return [late if number == self._which else examine(job) for number, job in enumerate(jobs)]

@@ -64,7 +64,7 @@ class World:
         ledger, ids = Ledger(self.store), [self.catalog.find(url).id]
         run, _ = ledger.begin(ids, fresh=True)
         (link,) = ledger.remaining(run, ids)
-        outcomes = compare(recall([document(link, body)], self.repository), InThisProcess(), 10**8)
+        outcomes = compare(recall([document(link, body)], self.repository), InThisProcess(), self.repository, 10**8)
 
         def record() -> None:
             ledger.record(run, outcomes)

@@ -59,7 +59,7 @@ class World:
             return Failed(document(link, failure=DOWN, status=503, at=self.at), DOWN)
         markup = f"<title>All about it</title><p>{body}</p>"
         fetched = document(link, markup.encode(), at=self.at)
-        return compare(recall([fetched], self.repository), Here(), 10**6)[0]
+        return compare(recall([fetched], self.repository), Here(), self.repository, 10**6)[0]
 
     def record(self, *outcomes: Outcome) -> int:
         """Record what a run found; the run."""

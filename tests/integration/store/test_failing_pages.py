@@ -43,7 +43,7 @@ class World:
         if body is None:
             return Failed(document(link, failure=DOWN, status=503, at=self.at), DOWN)
         fetched = document(link, f"<p>{body}</p>".encode(), at=self.at)
-        return compare(recall([fetched], self.repository), Here(), 10**6)[0]
+        return compare(recall([fetched], self.repository), Here(), self.repository, 10**6)[0]
 
     def check(self, *bodies: str | None) -> list[str]:
         """Check the page so many times; what was told of each check."""

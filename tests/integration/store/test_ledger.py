@@ -43,7 +43,7 @@ class World:
 
     def outcome(self, link: Link, body: str, content_type: str = "text/html", headers: str = "") -> Outcome:
         fetched = document(link, body.encode(), content_type=content_type, headers=headers, at=self.now)
-        return compare(recall([fetched], self.repository), InThisProcess(), 10**8)[0]
+        return compare(recall([fetched], self.repository), InThisProcess(), self.repository, 10**8)[0]
 
     def check(self, *bodies: str) -> list[Outcome]:
         """One run in which each page, in order, had this body."""

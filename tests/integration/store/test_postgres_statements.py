@@ -145,7 +145,9 @@ def test_links_are_found_by_an_index(large: Filled, batches: Batches) -> None:
 
 def test_old_versions_are_found_by_an_index(large: Filled) -> None:
     ids = [link.page_id for link in large.links()[:5]]
-    assert large.walks(lambda: Repository(large.store).recall(ids)) == []
+    repository = Repository(large.store)
+    assert large.walks(lambda: repository.recall(ids)) == []
+    assert large.walks(lambda: repository.recall_contents(dict.fromkeys(ids, "host.example"))) == []
 
 
 def test_outcomes_are_recorded_by_an_index(large: Filled) -> None:

@@ -73,7 +73,7 @@ class Past:
             document(link, body.encode(), content_type="text/html; charset=utf-8", at=self.now)
             for link, body in zip(links, bodies, strict=True)
         ]
-        self._ledger.record(run, compare(recall(fetched, self.repository), InThisProcess(), 10**8))
+        self._ledger.record(run, compare(recall(fetched, self.repository), InThisProcess(), self.repository, 10**8))
         self._ledger.finish(run)
         self.now += 60
 

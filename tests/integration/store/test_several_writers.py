@@ -56,7 +56,9 @@ class Process:
         ids = [self.catalog.find(url).id]
         self.run, _ = self.ledger.begin(ids, fresh=True)
         (link,) = self.ledger.remaining(self.run, ids)
-        return compare(recall([document(link, body.encode())], self.repository), InThisProcess(), 10**8)[0]
+        return compare(
+            recall([document(link, body.encode())], self.repository), InThisProcess(), self.repository, 10**8
+        )[0]
 
     def check(self, url: str, *bodies: str) -> None:
         for body in bodies:
@@ -114,8 +116,9 @@ def test_what_the_user_says_while_a_check_is_being_recorded_is_kept_beside_what_
 
     with meanwhile(checker.store, f"INSERT INTO {table}", say):
         checker.ledger.record(checker.run, [found])
-    of_page = Memory(other.repository.recall([page_id])[page_id].memory)
-    of_host = Memory(other.repository.host_memories([HOST])[HOST])
+    contents = other.repository.recall_contents({page_id: HOST})[page_id].contents
+    assert contents is not None
+    of_page, of_host = Memory(contents.memory), Memory(contents.host_memory)
     assert [memory.pinned(SAID) for memory in (of_page, of_host)] == [Importance.NOISE, Importance.NOISE]
     assert [memory.times(LEARNED) for memory in (of_page, of_host)] == [1, 1]
 

@@ -22,7 +22,7 @@ class NoVersions:
     def recall(self, page_ids: object) -> dict[int, Old]:
         raise AssertionError(f"{page_ids!r} was asked for")
 
-    def host_memories(self, hosts: object) -> dict[str, bytes]:
+    def recall_contents(self, hosts: object) -> dict[int, Old]:
         raise AssertionError(f"{hosts!r} was asked for")
 
 
@@ -33,7 +33,7 @@ class Scripted:
         self.findings = list(findings)
         self.jobs: list[Job] = []
 
-    def examine(self, jobs: object) -> list[Finding]:
+    def examine(self, jobs: object, old: object = None) -> list[Finding]:
         assert isinstance(jobs, list)
         self.jobs += jobs
         return self.findings
@@ -103,7 +103,7 @@ def test_comparing_reads_only_the_pages_that_are_left_open_and_keeps_the_order()
         document(link(page_id=4), b"", failure=failure),
     ]
     examiner = Scripted(Finding(body=b"1"), Finding(failure=Failure(kind=FailureKind.HOSTILE, sentence="It is.")))
-    outcomes = compare(recall(documents, NoVersions()), examiner, 100)
+    outcomes = compare(recall(documents, NoVersions()), examiner, NoVersions(), 100)
     assert [one.document.link.page_id for one in outcomes] == [1, 2, 3, 4]
     assert [one.verdict for one in outcomes] == [Verdict.NEW, Verdict.UNCHANGED, Verdict.FAILED, Verdict.FAILED]
     assert [one.wire for one in examiner.jobs] == [b"first", b"third"]
@@ -115,7 +115,7 @@ def test_the_codings_and_the_type_are_those_of_the_last_response() -> None:
     fetched = document(link(), b"x", content_type="text/plain", headers="Content-Encoding: br\r\n")
     fetched.headers = b"HTTP/1.1 302 X\r\nContent-Encoding: gzip\r\nLocation: /\r\n\r\n" + fetched.headers
     examiner = Scripted(Finding())
-    compare(recall([fetched], NoVersions()), examiner, 100)
+    compare(recall([fetched], NoVersions()), examiner, NoVersions(), 100)
     assert (examiner.jobs[0].codings, examiner.jobs[0].content_type) == (["br"], "text/plain")
 
 
@@ -134,14 +134,16 @@ def test_bodies_are_released_once_they_are_compared_but_for_a_change_that_is_fet
     change = Finding(body=b"2", text=b"2", change=change_of())
     for twice, left in ((False, [b"", b""]), (True, [b"", b"changed"])):
         pages = [document(link(page_id=1), b"new"), document(link(page_id=2, known=known()), b"changed")]
-        outcomes = compare([Pair(page, b"") for page in pages], Scripted(Finding(body=b"1"), change), 100, twice=twice)
+        outcomes = compare(
+            [Pair(page, b"") for page in pages], Scripted(Finding(body=b"1"), change), NoVersions(), 100, twice=twice
+        )
         assert [one.document.body for one in outcomes] == left
 
 
 def test_a_change_is_released_when_it_is_confirmed() -> None:
     page = document(link(known=known()), b"changed")
     change = Finding(body=b"2", text=b"2", change=change_of())
-    (found,) = compare([Pair(page, b"")], Scripted(change), 100, twice=True)
+    (found,) = compare([Pair(page, b"")], Scripted(change), NoVersions(), 100, twice=True)
     assert isinstance(found, Changed)
     (final,) = confirm([(found, document(page.link, b"other"))], Scripted(change), 100)
     assert isinstance(final, Changed)

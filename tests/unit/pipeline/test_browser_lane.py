@@ -9,7 +9,7 @@ import pytest
 from driftline.errors import StoreError
 from driftline.fetch.host import PriorityRequests
 from driftline.fetch.politeness import PoliteLinks
-from driftline.model.outcome import Document, Failed, Known, Link, Old, Outcome, Proof, Unchanged, Verdict
+from driftline.model.outcome import Document, Failed, Known, Link, Old, OldContents, Outcome, Proof, Unchanged, Verdict
 from driftline.model.page import Render, RenderMode
 from driftline.pipeline.browser_lane import BrowserLane
 from driftline.pipeline.confirmer import Confirmer
@@ -40,7 +40,8 @@ class Past:
             blobs = {blob.digest: blob for blob in found.version.blobs}
             self.old[1] = Old(
                 body=found.version.body, letters=found.version.letters, kept_body=found.version.body,
-                kept_text=found.version.text, blobs=blobs, at=1.0, memory=b"", reading=found.examined.reading,
+                kept_text=found.version.text, size=len(body), at=1.0, contents=OldContents(blobs),
+                reading=found.examined.reading,
             )  # fmt: skip
 
     def recall(self, page_ids: Sequence[int]) -> dict[int, Old]:
@@ -48,8 +49,8 @@ class Past:
             raise self.error
         return self.old
 
-    def host_memories(self, hosts: object) -> dict[str, bytes]:
-        return {}
+    def recall_contents(self, hosts: object) -> dict[int, Old]:
+        return self.old
 
     def record(self, outcomes: Sequence[Outcome]) -> None:
         self.recorded += outcomes

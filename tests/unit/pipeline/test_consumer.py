@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from driftline.detection.examine import examine
-from driftline.detection.jobs import Finding, Job
+from driftline.detection.jobs import Finding, Job, OldVersions
 from driftline.errors import FailureKind, RunStopped
 from driftline.model.outcome import Failed, Old, Pair, Proof, Unchanged, Verdict
 from driftline.model.page import Failure
@@ -24,7 +24,7 @@ class Versions:
             raise OSError("the disk is on fire")
         return {}
 
-    def host_memories(self, hosts: Collection[str]) -> dict[str, bytes]:
+    def recall_contents(self, hosts: Mapping[int, str]) -> dict[int, Old]:
         return {}
 
 
@@ -34,7 +34,7 @@ class Reader:
     def __init__(self, error: Exception | None = None) -> None:
         self.error = error or RuntimeError("odd page")
 
-    def examine(self, jobs: Sequence[Job]) -> list[Finding]:
+    def examine(self, jobs: Sequence[Job], old: OldVersions | None = None) -> list[Finding]:
         if any(job.wire == b"raise" for job in jobs):
             raise self.error
         return [examine(job(one.wire)) for one in jobs]

@@ -67,6 +67,7 @@ class Extraction:
         self.content_type = kind = content_type.partition(";")[0].strip().lower()
         self._sieve = sieve = sieve_of(filters)
         self._tree: LexborHTMLParser | None = None
+        self.is_page = False  # whether it is HTML
         self._formatted = FormattedText(lines=())
         self._blocks: Blocks | None = None
         self._metadata: list[str] = []
@@ -79,14 +80,14 @@ class Extraction:
         plain = not (steps or also or templates)
         if plain and sniff.is_html("", kind) and is_utf_8(body, content_type) and not has_marks(body):
             refuse_deep(body)
-            self._tree, self.charset = _parse(body), "utf-8"
+            self._tree, self.charset, self.is_page = _parse(body), "utf-8", True
             return
         text, self.charset = decode_text(body, content_type)
         if sniff.is_html(text, kind):
             refuse_deep(text)
             markup = with_templates_shown(text) if templates else text
             markup = refine(mark_opened(markup), steps) if steps else markup
-            self._tree = _parse(without_marks(markup, noted=bool(also)), also)
+            self._tree, self.is_page = _parse(without_marks(markup, noted=bool(also)), also), True
             if Also.METADATA in also:
                 self._metadata = metadata_lines(text)
             if Also.STRUCTURE in also:
@@ -98,14 +99,9 @@ class Extraction:
         return f"<Extraction {self.content_type} charset={self.charset} page={self.is_page}>"
 
     @property
-    def is_page(self) -> bool:
-        """Return whether it is HTML."""
-        return self._tree is not None
-
-    @property
     def is_whole_page(self) -> bool:
         """Return whether it is HTML, and no `select` filter names parts of it."""
-        return self._tree is not None and not (self._sieve and self._sieve.names_parts)
+        return self.is_page and not (self._sieve and self._sieve.names_parts)
 
     @property
     def is_narrowed(self) -> bool:
@@ -154,6 +150,12 @@ class Extraction:
         if len(blocks) and not len(kept):
             raise nothing_left()
         return kept
+
+    def release_tree(self) -> None:
+        """Free the parsed document. What was read before can be read again, and nothing else."""
+        if self._blocks is not None:
+            self._blocks.release_tree()
+        self._tree = None
 
     @property
     def body(self) -> LexborNode | None:

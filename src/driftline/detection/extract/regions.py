@@ -230,6 +230,11 @@ class Blocks:
             texts = texts.replace(mark, "")  # ten times faster than one pass with a lookup for every character
         return {text for heading in texts.split("\0") if (text := " ".join(heading.split()))}
 
+    def release_tree(self) -> None:
+        """Read what is still to be read from the parsed document, so that it can be freed."""
+        _ = self.headings
+        self._heading_nodes = ()
+
     @cached_property
     def has_main(self) -> bool:
         """Return whether the document marks its main content."""

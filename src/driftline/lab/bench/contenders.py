@@ -35,6 +35,7 @@ from driftline.store.engine import Store
 from driftline.store.history import Repository
 from driftline.store.ledger import Ledger
 from driftline.store.pages import Catalog
+from driftline.urls import host_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -219,8 +220,12 @@ def _old_bodies(path: str) -> dict[int, bytes]:
     store = Store.open(path)
     try:
         repository = Repository(store)
-        recalled = repository.recall([page.id for page in Catalog(store).all()])
-        return {page_id: unpack(old.kept_body, old.blobs) for page_id, old in recalled.items()}
+        recalled = repository.recall_contents({page.id: host_of(page.url) for page in Catalog(store).all()})
+        return {
+            page_id: unpack(old.kept_body, old.contents.blobs)
+            for page_id, old in recalled.items()
+            if old.contents is not None
+        }
     finally:
         store.close()
 

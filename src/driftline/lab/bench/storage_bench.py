@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from driftline.detection.compare import Examiner
+    from driftline.detection.jobs import OldVersions
     from driftline.model.outcome import Link, Outcome
 
 _MB = 1_000_000
@@ -80,9 +81,9 @@ class StorageRow:
 class EveryBody:
     """Keeps a version of every body that differs from the one before, whether the difference shows or not."""
 
-    def examine(self, jobs: Sequence[Job]) -> list[Finding]:
+    def examine(self, jobs: Sequence[Job], old: OldVersions | None = None) -> list[Finding]:
         """Return the findings of these jobs, in order."""
-        return [_keep(job) for job in jobs]
+        return [_keep(job) for job in _complete(jobs, old)]
 
 
 class WhatShows:
@@ -91,12 +92,18 @@ class WhatShows:
     def __init__(self) -> None:
         self.seconds = 0.0
 
-    def examine(self, jobs: Sequence[Job]) -> list[Finding]:
+    def examine(self, jobs: Sequence[Job], old: OldVersions | None = None) -> list[Finding]:
         """Return the findings of these jobs, in order."""
+        jobs = _complete(jobs, old)
         started = time.perf_counter()
         found = [examine(job) for job in jobs]
         self.seconds = time.perf_counter() - started
         return found
+
+
+def _complete(jobs: Sequence[Job], old: OldVersions | None) -> Sequence[Job]:
+    """Return the jobs with the contents of their old versions, whether they need them or not."""
+    return jobs if old is None else old.complete(range(len(jobs)))
 
 
 class Replay:
@@ -193,7 +200,7 @@ def _fill(
             if number < len(pages[place[link.url]])
         }
         documents = [_document(link, read_body(page.body), page.at) for link, page in seen.values()]
-        outcomes = compare(recall(documents, repository), examiner, _LIMIT)
+        outcomes = compare(recall(documents, repository), examiner, repository, _LIMIT)
         for outcome in ledger.record(run, outcomes).outcomes:
             if isinstance(outcome, Failed):
                 raise LabError(f"'{seen[outcome.document.link.page_id][1].body}' failed: {outcome.failure.sentence}")
@@ -225,7 +232,7 @@ def _keep(job: Job) -> Finding:
     seen = Extraction(job.wire, job.content_type)
     text = seen.text().encode("utf-8", "replace")
     body_name, text_name = digest(job.wire), digest(text)
-    blobs = job.blobs
+    blobs = job.blobs or {}
     body = pack_next(job.wire, body_name, blobs[job.kept_body], unpack(job.kept_body, blobs), blobs)
     made = [body] if text_name == job.kept_text else [body, pack(text, text_name, body, job.wire)]
     return Finding(
