@@ -19,7 +19,7 @@ from driftline.cli.add_command import read_text_list
 from driftline.detection.compare import compare, recall
 from driftline.detection.examine import examine
 from driftline.detection.extract.charset import decode_text
-from driftline.detection.worker_pool import Worker
+from driftline.detection.worker_pool import WorkerPool
 from driftline.durations import format_interval, parse_interval
 from driftline.errors import BadURL, BrokenVersion, FailureKind, MissingExtra, StoreError
 from driftline.fetch.curl import Transfers, fetch_link
@@ -105,10 +105,10 @@ def test_a_charset_that_means_nothing_on_the_web_is_passed_over(body: bytes, con
 
 
 def test_large_pages_in_one_batch_do_not_exhaust_the_worker_that_could_read_each() -> None:
-    worker = Worker(deadline=20.0, memory=256 * 1024 * 1024)
+    pool = WorkerPool(most=1, deadline=20.0, memory=256 * 1024 * 1024)
     jobs = [job(b"<p>%d %s</p>" % (number, b"word " * 1_600_000)) for number in range(16)]
-    with closing(worker):
-        assert [found.failure for found in worker.examine(jobs)] == [None] * 16
+    with closing(pool):
+        assert [found.failure for found in pool.examine(jobs)] == [None] * 16
 
 
 def test_a_sequential_run_gives_up_the_page_in_flight_after_the_grace(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from driftline.plurals import count
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
-    from driftline.detection.worker_pool import Worker
+    from driftline.detection.worker_pool import WorkerPool
     from driftline.settings import Settings
     from driftline.store.ledger import StallRecord
 
@@ -152,21 +152,21 @@ def _network(settings: Settings) -> Diagnosis:
 
 
 def _worker(settings: Settings) -> Diagnosis:
-    from driftline.detection.worker_pool import Worker
+    from driftline.detection.worker_pool import WorkerPool
 
     what = "Worker process"
-    worker = Worker(deadline=settings.worker_deadline, memory=settings.worker_memory)
+    workers = WorkerPool(most=1, deadline=settings.worker_deadline, memory=settings.worker_memory)
     try:
-        problem = _first_page(worker)
+        problem = _first_page(workers)
     finally:
-        worker.close()
+        workers.close()
     if problem:
         return Diagnosis(what=what, well=False, detail=f"cannot extract a page ({problem}): reinstall Driftline.")
     return Diagnosis(what=what, well=True, detail="starts and extracts a page.")
 
 
-def _first_page(worker: Worker) -> str:
-    """Return what goes wrong when the worker extracts a small page; an empty text if nothing does."""
+def _first_page(workers: WorkerPool) -> str:
+    """Return what goes wrong when a worker extracts a small page; an empty text if nothing does."""
     from driftline.detection.compare import job_of, outcome_of
     from driftline.model.outcome import Document, Failed, Link, New, Pair
 
@@ -178,7 +178,7 @@ def _first_page(worker: Worker) -> str:
     )  # fmt: skip
     try:
         pair = Pair(document, b"")
-        (finding,) = worker.examine([job_of(pair, len(body))])
+        (finding,) = workers.examine([job_of(pair, len(body))])
         outcome = outcome_of(pair, finding)
     except (DriftlineError, OSError) as error:
         return str(error).rstrip(".")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 LENGTH = 8  # bytes before each frame, which say how long it is
+PID_LENGTH = 4  # bytes of the id of a worker process, as the fork server sends it
 
 
 class Question(NamedTuple):

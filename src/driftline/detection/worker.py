@@ -1,20 +1,26 @@
-"""The process that reads pages: `python -m driftline.detection.worker MEMORY`.
+"""The processes that read pages: `python -m driftline.detection.worker MEMORY`.
 
-It reads jobs from standard input and writes findings to standard output, one frame each: eight bytes of length, then
-the value as `marshal` writes it, which is plain data only. It ends when its input does, so it never outlives the run.
+This program is a fork server: loading it takes a fifth of a second, and forking a worker from it a few milliseconds.
+Its standard input is a socket, from which it gets a pair of pipes for each worker to start. It answers with a handle of
+the process, by which the main process can wait for it and kill it, and ends when the socket is closed.
+
+A worker reads jobs from its input and writes findings to its output, one frame each: eight bytes of length, then the
+value as `marshal` writes it, which is plain data only. It ends when its input does, so it never outlives the run.
 """
 
 from __future__ import annotations
 
+import gc
 import marshal
 import os
 import resource
 import signal
+import socket
 import sys
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
-from driftline.detection.jobs import LENGTH, Job
+from driftline.detection.jobs import LENGTH, PID_LENGTH, Job
 from driftline.runtime import collect_garbage_rarely
 
 if TYPE_CHECKING:
@@ -37,31 +43,57 @@ def read_frame(stream: IO[bytes]) -> Any:
     return marshal.loads(stream.read(int.from_bytes(head, "little")))  # noqa: S302 from our own child or parent
 
 
-def serve(memory: int, examine: Callable[[Job], Finding]) -> None:
-    """Examine jobs until there are no more, within `memory` bytes of address space."""
-    from driftline.detection.extract.filters import watch_expressions
-
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process, which decides what is given up
-    watch_expressions()
-    collect_garbage_rarely()
-    source, sink = sys.stdin.buffer, sys.stdout.buffer
-    while (jobs := read_frame(source)) is not None:
-        for job in jobs:
-            write_frame(sink, examine(Job.from_plain(job)).to_plain())
-            sink.flush()
-
-
 def run(memory: int, examine: Callable[[Job], Finding]) -> NoReturn:
-    """Run as a worker process, and exit."""
-    with suppress(BrokenPipeError):  # the main process is gone: nothing reads what is left in the buffers
-        serve(memory, examine)
+    """Fork workers that examine jobs within `memory` bytes of address space, until the socket is closed, and exit."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process, which decides what is given up
+    collect_garbage_rarely()
+    gc.collect()
+    gc.freeze()  # or the collections of a worker would copy the memory that it shares with the others
+    with socket.socket(fileno=os.dup(sys.stdin.fileno())) as control, suppress(BrokenPipeError, ConnectionResetError):
+        while pipes := socket.recv_fds(control, 1, 2)[1]:
+            _bury(os.WNOHANG)
+            given, results = pipes
+            process = os.fork()
+            if process == 0:
+                _work(memory, examine, given, results, control)
+            os.close(given)
+            os.close(results)
+            handle = os.pidfd_open(process)
+            socket.send_fds(control, [process.to_bytes(PID_LENGTH, "little")], [handle])
+            os.close(handle)
+    _bury(0)  # whose input ended too, if the main process did
     os._exit(0)  # without the clean-up of the interpreter, for which the main process would have to wait
 
 
+def _bury(flags: int) -> None:
+    """Wait for workers that ended; for all of them unless `flags` say not to wait."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, flags)[0]:
+            pass
+
+
+def _work(memory: int, examine: Callable[[Job], Finding], given: int, results: int, control: socket.socket) -> NoReturn:
+    """Run as a worker process: examine the jobs that are given until there are no more, and exit."""
+    from driftline.detection.extract.filters import watch_expressions
+
+    try:
+        control.close()
+        os.close(sys.stdin.fileno())
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        watch_expressions()
+        with suppress(BrokenPipeError), open(given, "rb") as source, open(results, "wb") as sink:
+            while (jobs := read_frame(source)) is not None:
+                for job in jobs:
+                    write_frame(sink, examine(Job.from_plain(job)).to_plain())
+                    sink.flush()
+        os._exit(0)
+    finally:
+        os._exit(1)  # whatever happens, a worker must not go on as a second fork server
+
+
 def main() -> NoReturn:
-    """Run as the worker process of a check, and exit."""
+    """Run as the fork server of a check, and exit."""
     collect_garbage_rarely()  # before the imports, of which it takes a tenth of the time
     from driftline.detection.examine import Examinations
 

@@ -1,20 +1,27 @@
-"""The main process's side of the worker processes. A page that crashes its worker fails alone."""
+"""The main process's side of the worker processes and of the fork server that they come from.
+
+A page that crashes its worker fails alone.
+"""
 
 from __future__ import annotations
 
 import fcntl
+import io
 import logging
 import marshal
 import os
 import select
+import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from driftline.capacity import Capacity
-from driftline.detection.jobs import LENGTH, Finding, Job
+from driftline.detection.jobs import LENGTH, PID_LENGTH, Finding, Job
 from driftline.detection.messages import WORKER_CRASHED, took_too_long
 from driftline.errors import FailureKind, RunStopped, WorkerDied
 from driftline.model.page import Failure
@@ -32,6 +39,7 @@ PROGRAM = "driftline.detection.worker"  # the module that a worker process runs
 _PIPE = 1024 * 1024
 _READ = 1024 * 1024
 _STARTING = 5.0  # seconds on top of the deadline, to start the process and to send it the page
+_ENDING = 2.0  # seconds for a process to end by itself
 _SENT_AT_ONCE = 8 * 1024 * 1024
 _LOG = logging.getLogger(__name__)
 
@@ -51,7 +59,8 @@ class WorkerPool:
         self._lock = threading.Lock()
         self._ticks = ticks
         self._longest = deadline + _STARTING
-        self._idle = [Worker(deadline=deadline, memory=memory, program=program, ticks=ticks) for _ in range(most)]
+        self._server = ForkServer(memory, program)
+        self._idle = [Worker(self._server, deadline=deadline, ticks=ticks) for _ in range(most)]
         self._workers = tuple(self._idle)
         self._stopped = False
 
@@ -103,24 +112,150 @@ class WorkerPool:
         """Let the processes end by themselves. Call it when no thread uses the pool any more."""
         for worker in self._workers:
             worker.close()
+        self._server.close()
+
+
+class ForkServer:
+    """The process from which workers are forked, started when the first one is. For any thread."""
+
+    def __init__(self, memory: int, program: str = PROGRAM) -> None:
+        self._memory = memory
+        self._program = program
+        self._lock = threading.Lock()
+        self._server: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+
+    def __repr__(self) -> str:
+        pid = None if self._server is None else self._server.pid
+        return f"<ForkServer pid={pid} program={self._program}>"
+
+    def fork(self) -> WorkerProcess:
+        """Start a worker; raise WorkerDied if that does not succeed."""
+        with self._lock:  # the next one in line needs the same server
+            try:
+                return self._fork()
+            except OSError:
+                self._end()  # it was killed from outside: try another one
+            try:
+                return self._fork()
+            except OSError:
+                self._end()
+                raise WorkerDied(WORKER_CRASHED) from None
+
+    def _fork(self) -> WorkerProcess:
+        control = self._running()
+        given, jobs = os.pipe()
+        findings, results = os.pipe()
+        try:
+            for pipe in (jobs, findings):
+                with suppress(OSError):  # over the user's limit for pipes: the default size works too
+                    fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE)
+            socket.send_fds(control, [b"f"], [given, results])
+            answer, handles, _, _ = socket.recv_fds(control, PID_LENGTH, 1)
+            if len(answer) < PID_LENGTH or not handles:
+                raise ConnectionResetError("The fork server ended.")
+        except OSError:
+            os.close(jobs)
+            os.close(findings)
+            raise
+        finally:
+            os.close(given)
+            os.close(results)
+        pid = int.from_bytes(answer, "little")
+        _LOG.debug("worker process started", extra={"pid": pid, "program": self._program})
+        return WorkerProcess(pid, handles[0], io.FileIO(jobs, "wb"), io.FileIO(findings, "rb"))
+
+    def _running(self) -> socket.socket:
+        if self._control is None:
+            self._control, theirs = socket.socketpair()
+            self._control.settimeout(_STARTING)
+            with theirs:
+                self._server = subprocess.Popen(
+                    [sys.executable, "-P", "-m", self._program, str(self._memory)],
+                    stdin=theirs.fileno(),
+                    stdout=subprocess.DEVNULL,
+                    stderr=None if os.environ.get("DRIFTLINE_DEBUG") == "1" else subprocess.DEVNULL,
+                    env=os.environ | _MALLOC,
+                    process_group=0,  # Ctrl-C in the terminal is for the main process alone
+                )
+        return self._control
+
+    def _end(self) -> None:
+        server, self._server = self._server, None
+        control, self._control = self._control, None
+        if control is not None:
+            control.close()
+        if server is not None:
+            server.kill()
+            server.wait()
+
+    def close(self) -> None:
+        """Let the server end, which it does once all of its workers did."""
+        with self._lock:
+            if self._control is not None:
+                self._control.close()
+            if self._server is not None:
+                with suppress(subprocess.TimeoutExpired):
+                    self._server.wait(_ENDING)
+            self._end()
+
+
+class WorkerProcess:
+    """A worker that was forked: its pipes, and a handle by which it is killed and waited for.
+
+    It is a child of the fork server. The handle stands for this process even if its id is used again.
+    """
+
+    def __init__(self, pid: int, handle: int, jobs: io.FileIO, findings: io.FileIO) -> None:
+        self.pid = pid
+        self.jobs = jobs
+        self.findings = findings
+        self._handle = handle
+        self._lock = threading.Lock()
+        self._ended = False
+
+    def __repr__(self) -> str:
+        return f"<WorkerProcess pid={self.pid} ended={self._ended}>"
+
+    def has_ended(self, timeout: float = 0.0) -> bool:
+        """Return whether it has ended, after waiting for that so many seconds at most."""
+        waiting = select.poll()
+        waiting.register(self._handle, select.POLLIN)
+        return bool(waiting.poll(timeout * 1000))
+
+    def kill(self) -> None:
+        """End it at once. For any thread."""
+        with self._lock, suppress(ProcessLookupError):
+            if not self._ended:
+                signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+
+    def close(self, patience: float) -> None:
+        """End it, by the end of its input and, if that takes longer than so many seconds, at once."""
+        self.jobs.close()
+        if not self.has_ended(patience):
+            self.kill()
+            self.has_ended(_ENDING)
+        self.findings.close()
+        with self._lock:
+            self._ended = True
+            os.close(self._handle)
 
 
 class Worker:
-    """One worker process, started when first needed. Used by one thread at a time; `kill` by any.
+    """One worker process at a time, started when first needed. Used by one thread at a time; `kill` by any.
 
     `at_page_since` is when it started on the current page, in `ticks`.
     """
 
     def __init__(
-        self, *, deadline: float, memory: int, program: str = PROGRAM, ticks: Callable[[], float] = time.monotonic
+        self, server: ForkServer, *, deadline: float, ticks: Callable[[], float] = time.monotonic
     ) -> None:  # fmt: skip
         self._ticks = ticks
         self.at_page_since = ticks()
-        self._program = program
+        self._server = server
         self._killed = False
         self._deadline = deadline
-        self._memory = memory
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: WorkerProcess | None = None
         self._jobs = 0  # that it was given so far
         self._received = bytearray()
         self._poll = select.poll()
@@ -147,7 +282,7 @@ class Worker:
         return findings
 
     def _examine(self, jobs: Sequence[Job]) -> list[Finding]:
-        if self._process is not None and self._process.poll() is not None:
+        if self._process is not None and self._process.has_ended():
             _LOG.info("worker process ended by itself while idle: another is started", extra={"pid": self._process.pid})
             self._end()  # it was killed from outside, which is no page's fault
         findings: list[Finding] = []
@@ -187,58 +322,32 @@ class Worker:
         """End the process at once; the next jobs get a new one."""
         process, self._process = self._process, None
         self._received.clear()
-        if process is None:
-            return
-        process.kill()
-        process.wait()
-        _close(process)
+        if process is not None:
+            process.close(0.0)
 
     def close(self) -> None:
         """Let the process end by itself, which it does when it has nothing more to read."""
         process, self._process = self._process, None
-        if process is None:
-            return
-        _close(process)
-        try:
-            process.wait(2)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        if process is not None:
+            process.close(_ENDING)
 
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _running(self) -> WorkerProcess:
         if self._process is None:
-            process = subprocess.Popen(
-                [sys.executable, "-P", "-m", self._program, str(self._memory)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=None if os.environ.get("DRIFTLINE_DEBUG") == "1" else subprocess.DEVNULL,
-                bufsize=0,
-                env=os.environ | _MALLOC,
-                process_group=0,  # Ctrl-C in the terminal is for the main process alone
-            )
-            assert process.stdin is not None
-            assert process.stdout is not None
-            for pipe in (process.stdin, process.stdout):
-                try:
-                    fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE)
-                except OSError:
-                    break  # over the user's limit for pipes: the default size works too
+            process = self._server.fork()
             self._poll = select.poll()
-            self._poll.register(process.stdout, select.POLLIN)
+            self._poll.register(process.findings, select.POLLIN)
             self._process = process
-            _LOG.debug("worker process started", extra={"pid": process.pid, "program": self._program})
             if self._killed:
                 process.kill()  # `kill` was called while it was starting
         return self._process
 
     def _send(self, jobs: Sequence[Job]) -> None:
-        stdin = self._running().stdin
-        assert stdin is not None
+        pipe = self._running().jobs
         data = marshal.dumps([job.to_plain() for job in jobs])
         view = memoryview(len(data).to_bytes(LENGTH, "little") + data)
         try:
             while view:
-                view = view[stdin.write(view) :]
+                view = view[pipe.write(view) :]
         except (BrokenPipeError, ValueError):
             raise WorkerDied(WORKER_CRASHED) from None
 
@@ -247,13 +356,12 @@ class Worker:
         return Finding.from_plain(marshal.loads(self._take(length)))  # noqa: S302 plain data from our own child
 
     def _take(self, count: int) -> bytes:
-        process = self._running()
-        assert process.stdout is not None
+        findings = self._running().findings
         received = self._received
         while len(received) < count:
             if not self._poll.poll(self._deadline * 1000):
                 raise WorkerDied(took_too_long(self._deadline))
-            data = process.stdout.read(_READ)
+            data = findings.read(_READ)
             if not data:
                 raise WorkerDied(WORKER_CRASHED)
             received += data
@@ -271,9 +379,3 @@ def _first_batch(jobs: Sequence[Job]) -> Sequence[Job]:
         if total > _SENT_AT_ONCE and count:
             return jobs[:count]
     return jobs
-
-
-def _close(process: subprocess.Popen[bytes]) -> None:
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            pipe.close()

@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -18,23 +20,37 @@ import pytest
 from driftline.detection.examine import Examinations, examine
 from driftline.detection.jobs import Finding, Job
 from driftline.detection.worker import read_frame, write_frame
-from driftline.detection.worker_pool import Worker, WorkerPool
+from driftline.detection.worker_pool import ForkServer, Worker, WorkerPool
 from driftline.errors import FailureKind, RunStopped
 from support.making import failure_kind, job, why_failed
+from support.processes import kill
 
 MEMORY = 1024 * 1024 * 1024
+SLOW = job(b"<p>a</p>" * 1_000_000)
 GOOD = [job(b"<p>page %d</p>" % number) for number in range(3)]
+
+
+@contextmanager
+def started(
+    deadline: float = 20.0, memory: int = MEMORY, ticks: Callable[[], float] = time.monotonic
+) -> Iterator[Worker]:
+    """A worker with a fork server of its own."""
+    server = ForkServer(memory)
+    made = Worker(server, deadline=deadline, ticks=ticks)
+    yield made
+    made.close()
+    server.close()
 
 
 @pytest.fixture
 def worker() -> Iterator[Worker]:
-    made = Worker(deadline=20.0, memory=MEMORY)
-    yield made
-    made.close()
+    with started() as made:
+        yield made
 
 
-def children() -> set[int]:
-    """The processes that this one started and has not buried yet, the dead among them."""
+def children(of: Collection[int] | None = None) -> set[int]:
+    """The processes that this one, or these, started and have not buried yet, the dead among them."""
+    parents = {os.getpid()} if of is None else of
     found = set()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -42,9 +58,14 @@ def children() -> set[int]:
                 status = (entry / "stat").read_text()
             except OSError:
                 continue  # it ended while we looked
-            if int(status.rpartition(")")[2].split()[1]) == os.getpid():
+            if int(status.rpartition(")")[2].split()[1]) in parents:
                 found.add(int(entry.name))
     return found
+
+
+def workers() -> set[int]:
+    """The workers that fork servers of this process started, the dead among them."""
+    return children(of=children())
 
 
 def reads_the_good_pages(findings: list[Finding]) -> bool:
@@ -65,10 +86,10 @@ def test_no_job_needs_no_process(worker: Worker) -> None:
 
 
 def test_one_process_serves_many_calls(worker: Worker) -> None:
-    before = children()
+    before = workers()
     for _ in range(5):
         worker.examine(GOOD)
-    assert len(children() - before) == 1
+    assert len(workers() - before) == 1
 
 
 def test_jobs_larger_than_a_pipe_go_through(worker: Worker) -> None:
@@ -98,25 +119,23 @@ def test_odd_markup_is_read_like_any_page(worker: Worker, name: str, body: bytes
 
 def test_markup_nested_a_hundred_thousand_deep_costs_at_most_its_own_page() -> None:
     before = children()
-    worker = Worker(deadline=1.0, memory=MEMORY)
-    found = worker.examine([GOOD[0], job(b"<span>" * 100_000 + b"x"), *GOOD])
+    with started(deadline=1.0) as worker:
+        found = worker.examine([GOOD[0], job(b"<span>" * 100_000 + b"x"), *GOOD])
     assert found[0].failure is None
     assert why_failed(found[1]) == "The page is nested more than 10,000 tags deep."
     assert reads_the_good_pages(found[2:])
-    worker.close()
     assert children() == before
 
 
 def test_the_pages_after_one_that_took_all_memory_get_a_new_process() -> None:
-    worker = Worker(deadline=20.0, memory=200 * 1024 * 1024)
-    before = children()
-    worker.examine(GOOD)
-    first = children() - before
-    found = worker.examine([job(b"<p>a</p>" * 2_000_000), *GOOD])
-    assert why_failed(found[0]) == "Reading the page took more memory than is allowed."
-    assert reads_the_good_pages(found[1:])
-    assert not first & children()
-    worker.close()
+    before = workers()
+    with started(memory=200 * 1024 * 1024) as worker:
+        worker.examine(GOOD)
+        first = workers() - before
+        found = worker.examine([job(b"<p>a</p>" * 2_000_000), *GOOD])
+        assert why_failed(found[0]) == "Reading the page took more memory than is allowed."
+        assert reads_the_good_pages(found[1:])
+        assert not first & workers()
 
 
 def test_a_bomb_costs_only_its_own_page(worker: Worker) -> None:
@@ -127,27 +146,26 @@ def test_a_bomb_costs_only_its_own_page(worker: Worker) -> None:
 
 
 def test_a_page_that_takes_too_much_memory_costs_only_itself() -> None:
-    worker = Worker(deadline=20.0, memory=256 * 1024 * 1024)
     hungry = job(gzip.compress(b"<p>a" * 25_000_000, 1), codings=["gzip"], limit=200_000_000)
-    found = worker.examine([hungry, *GOOD])
+    with started(memory=256 * 1024 * 1024) as worker:
+        found = worker.examine([hungry, *GOOD])
     assert failure_kind(found[0]) is FailureKind.HOSTILE
     assert reads_the_good_pages(found[1:])
-    worker.close()
 
 
 def test_a_page_that_takes_too_long_fails_with_the_deadline_and_leaves_no_process() -> None:
-    before = children()
-    worker = Worker(deadline=0.001, memory=MEMORY)
-    found = worker.examine(GOOD[:2])
+    before = workers()
+    server = ForkServer(MEMORY)
+    found = Worker(server, deadline=0.001).examine([SLOW, SLOW])
     assert [failure_kind(one) for one in found] == [FailureKind.HOSTILE] * 2
     assert why_failed(found[0]) == "Reading the page took longer than 0.001 seconds."
-    assert children() == before
+    server.close()
+    assert workers() == before
 
 
 def test_a_worker_that_is_ended_because_of_its_page_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    worker = Worker(deadline=0.001, memory=MEMORY)
-    page = GOOD[0]._replace(url="http://me:sesame@page.example/slow")
-    with caplog.at_level(logging.INFO, "driftline.detection"):
+    page = SLOW._replace(url="http://me:sesame@page.example/slow")
+    with caplog.at_level(logging.INFO, "driftline.detection"), started(deadline=0.001) as worker:
         worker.examine([page])
     (record,) = caplog.records
     assert record.getMessage() == (
@@ -161,33 +179,34 @@ def test_a_pool_and_its_workers_show_their_state() -> None:
     assert repr(pool) == "<WorkerPool workers=2 idle=2 stopped=False>"
     pool.stop()
     assert repr(pool) == "<WorkerPool workers=2 idle=2 stopped=True>"
-    assert repr(Worker(deadline=20.0, memory=MEMORY)) == "<Worker pid=None deadline=20.0 killed=False>"
+    server = ForkServer(MEMORY)
+    assert repr(server) == "<ForkServer pid=None program=driftline.detection.worker>"
+    assert repr(Worker(server, deadline=20.0)) == "<Worker pid=None deadline=20.0 killed=False>"
 
 
 def test_a_worker_that_was_killed_reads_nothing_more_and_leaves_no_process() -> None:
     before = children()
-    worker = Worker(deadline=20.0, memory=MEMORY)
-    worker.examine(GOOD)
-    worker.kill()
-    assert worker.examine(GOOD) == []
-    worker.close()
+    with started() as worker:
+        worker.examine(GOOD)
+        worker.kill()
+        assert worker.examine(GOOD) == []
     assert children() == before
 
 
 def test_a_pool_starts_no_more_processes_than_it_may_and_mixes_nothing_up() -> None:
-    before = children()
+    before, workers_before = children(), workers()
     pool = WorkerPool(most=2, deadline=20.0, memory=MEMORY)
-    started = threading.Barrier(6)
+    ready = threading.Barrier(6)
 
     def read(number: int) -> list[str]:
-        started.wait()
+        ready.wait()
         jobs = [job(b"<title>%d of %d</title><p>x</p>" % (page, number)) for page in range(10)]
         return [found.title for found in pool.examine(jobs)]
 
     with ThreadPoolExecutor(6) as threads:
         titles = list(threads.map(read, range(6)))
     assert titles == [[f"{page} of {number}" for page in range(10)] for number in range(6)]
-    assert len(children() - before) <= 2
+    assert len(workers() - workers_before) <= 2
     pool.close()
     assert children() == before
 
@@ -204,11 +223,11 @@ def test_a_pool_that_was_stopped_says_so_to_those_who_ask_and_leaves_no_process(
 
 
 def test_a_busy_pool_is_within_its_deadline_until_a_page_takes_longer_than_that() -> None:
-    before, now = children(), 0.0
+    before, now = workers(), 0.0
     pool = WorkerPool(most=1, deadline=20.0, memory=MEMORY, ticks=lambda: now)
     assert not pool.within_deadline(), "nothing is read"
     pool.examine(GOOD)
-    (process,) = children() - before
+    (process,) = workers() - before
     os.kill(process, signal.SIGSTOP)
     now = 1_000.0
     with ThreadPoolExecutor(1) as threads:
@@ -228,37 +247,59 @@ def test_a_busy_pool_is_within_its_deadline_until_a_page_takes_longer_than_that(
 @pytest.mark.parametrize("deadline", [20.0, 0.001])
 def test_each_page_has_its_own_time_also_after_one_that_used_it_up(deadline: float) -> None:
     ticks = count()
-    worker = Worker(deadline=deadline, memory=MEMORY, ticks=lambda: float(next(ticks)))
-    began = worker.at_page_since
-    worker.examine(GOOD)
-    assert worker.at_page_since == began + len(GOOD)
-    worker.close()
+    with started(deadline=deadline, ticks=lambda: float(next(ticks))) as worker:
+        began = worker.at_page_since
+        worker.examine(GOOD)
+        assert worker.at_page_since == began + len(GOOD)
 
 
 def test_a_process_that_died_between_two_calls_costs_at_most_one_page(worker: Worker) -> None:
-    before = children()
+    before = workers()
     worker.examine(GOOD)
-    (process,) = children() - before
+    (process,) = workers() - before
     os.kill(process, 9)
     found = worker.examine([GOOD[0], *GOOD])
     assert reads_the_good_pages(found[1:])
 
 
 def test_closing_ends_the_process_and_buries_it() -> None:
-    before = children()
-    worker = Worker(deadline=20.0, memory=MEMORY)
-    worker.examine(GOOD)
+    before, workers_before = children(), workers()
+    pool = WorkerPool(most=1, deadline=20.0, memory=MEMORY)
+    pool.examine(GOOD)
     assert len(children()) == len(before) + 1
-    worker.close()
-    worker.close()
+    assert len(workers()) == len(workers_before) + 1
+    pool.close()
+    pool.close()
+    assert (children(), workers()) == (before, workers_before)
+
+
+def test_a_fork_server_that_was_killed_is_started_again() -> None:
+    before = children()
+    server = ForkServer(MEMORY)
+    with closing(server):
+        worker = Worker(server, deadline=20.0)
+        assert reads_the_good_pages(worker.examine(GOOD))
+        (process,) = children() - before
+        os.kill(process, signal.SIGKILL)
+        assert reads_the_good_pages(worker.examine(GOOD)), "its workers go on"
+        worker.close()
+        assert reads_the_good_pages(worker.examine(GOOD)), "the next one comes from another server"
+        worker.close()
     assert children() == before
+
+
+def test_a_fork_server_that_cannot_start_fails_the_page() -> None:
+    server = ForkServer(MEMORY, program="driftline.no_such_module")
+    (found,) = Worker(server, deadline=20.0).examine(GOOD[:1])
+    assert failure_kind(found) is FailureKind.HOSTILE
+    server.close()
 
 
 def test_a_worker_ends_when_its_parent_does() -> None:
     """The output of the worker stays open in it alone, so its end is the end of the pipe."""
     program = (
-        "import os, sys\nfrom driftline.detection.worker_pool import Worker\nfrom support.making import job\n"
-        "worker = Worker(deadline=20, memory=1 << 30)\nworker.examine([job(b'<p>x</p>')])\n"
+        "import os, sys\nfrom driftline.detection.worker_pool import WorkerPool\nfrom support.making import job\n"
+        "pool = WorkerPool(most=1, deadline=20, memory=1 << 30)\npool.examine([job(b'<p>x</p>')])\n"
         "sys.stdout.write('ready\\n')\nsys.stdout.flush()\nsys.stdin.read()\n"
     )
     reading, writing = os.pipe()
@@ -330,13 +371,12 @@ def test_only_pages_that_differ_ask_for_their_old_version(worker: Worker) -> Non
 
 def test_a_worker_that_dies_before_the_old_version_comes_reads_the_page_again(worker: Worker) -> None:
     page = after(b"<p>the price is 5 euros</p>", b"<p>the price is 6 euros</p>")
-    before = children()
+    before = workers()
 
     class Killing(Kept):
         def complete(self, numbers: Sequence[int]) -> list[Job]:
-            (process,) = children() - before
-            os.kill(process, signal.SIGKILL)
-            os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
+            (process,) = workers() - before
+            kill(process)
             return super().complete(numbers)
 
     assert same(worker.examine([without_contents(page)], Killing([page])), [page])

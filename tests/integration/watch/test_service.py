@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -24,6 +23,7 @@ from driftline.schedule.scheduler import Scheduler
 from driftline.store.events import EventLog
 from driftline.watch.publisher import EventListener
 from driftline.watch.service import EndlessRun, Watcher, WatchOptions
+from support.processes import kill
 from support.worlds import WIRINGS, World
 
 
@@ -285,16 +285,20 @@ def test_a_worker_that_is_killed_between_two_pages_costs_nothing(world: World, l
             run.feed.offer(ids(world))
             settle(run, 1)
             for process in workers():
-                os.kill(process, signal.SIGKILL)
-                os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
+                kill(process)
     assert [one.verdict for one in listener.outcomes] == [Verdict.NEW, Verdict.CHANGED, Verdict.CHANGED]
 
 
 def workers() -> list[int]:
-    """The worker processes of this one."""
-    listed = " ".join(tasks.read_text() for tasks in Path(f"/proc/{os.getpid()}/task").glob("*/children"))
-    known = {int(word): Path(f"/proc/{word}/cmdline").read_bytes() for word in listed.split()}
-    return [process for process, line in known.items() if b"driftline.detection.worker" in line]
+    """The worker processes of this one, which its fork server started."""
+    known = {one: Path(f"/proc/{one}/cmdline").read_bytes() for one in children(os.getpid())}
+    servers = [process for process, line in known.items() if b"driftline.detection.worker" in line]
+    return [process for server in servers for process in children(server)]
+
+
+def children(of: int) -> list[int]:
+    listed = " ".join(tasks.read_text() for tasks in Path(f"/proc/{of}/task").glob("*/children"))
+    return [int(word) for word in listed.split()]
 
 
 def test_a_change_is_fetched_twice_before_it_is_reported(world: World, listener: Listener) -> None:

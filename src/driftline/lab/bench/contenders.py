@@ -254,7 +254,9 @@ def _work(kind: str) -> None:
 
 
 def _watch(process: subprocess.Popen[bytes]) -> tuple[bytes, float]:
-    """Return the output of a process, and the peak resident memory in MB of it and its children together.
+    """Return the output of a process, and the peak resident memory in MB of it and its descendants together.
+
+    What workers share with the fork server counts for each of them.
 
     It is measured from this process: a thread in the other one would take time from those that are measured.
     """
@@ -265,7 +267,7 @@ def _watch(process: subprocess.Popen[bytes]) -> tuple[bytes, float]:
             return process.communicate(timeout=_LOOK)[0], peak / 1e6
         except subprocess.TimeoutExpired:
             total = 0
-            for one in (process.pid, *children_of(process.pid)):
+            for one in (process.pid, *_children_of(process.pid), *workers_of(process.pid)):
                 try:
                     total += int(Path(f"/proc/{one}/statm").read_text().split()[1]) * page
                 except OSError:
@@ -273,8 +275,12 @@ def _watch(process: subprocess.Popen[bytes]) -> tuple[bytes, float]:
             peak = max(peak, total)
 
 
-def children_of(process: int) -> list[int]:
-    """Return the running child processes of this process."""
+def workers_of(process: int) -> list[int]:
+    """Return the worker processes of this process: its fork server started them."""
+    return [worker for child in _children_of(process) for worker in _children_of(child)]
+
+
+def _children_of(process: int) -> list[int]:
     found: list[int] = []
     try:
         for task in Path(f"/proc/{process}/task").iterdir():

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from driftline.api import workspace_of
 from driftline.crawl.crawl_options import Options
 from driftline.crawl.survey_steps import Surveyed
-from driftline.lab.bench.contenders import children_of
+from driftline.lab.bench.contenders import workers_of
 from driftline.lab.bench.local_watch_lists import LabError, open_local
 from driftline.lab.servers.hostile_responses import NOT_THERE
 from driftline.lab.servers.hostile_servers import HOSTILE_SERVERS, ORDINARY, PAGE, ROBOTS, SITEMAP, HostileServer
@@ -269,8 +269,8 @@ def _check(url: str, at: str, deadlines: list[float], options: dict[str, Any]) -
 
     def keep_outcomes(outcomes: Sequence[Outcome | CrawlOutcome]) -> None:
         found.extend(one for one in outcomes if at != SITEMAP or one.document.link.url.endswith(at))
-        at_work = children_of(os.getpid())  # they end with the run
-        workers.extend([peak_mb(child) for child in at_work] or [_largest_ended_mb()])
+        at_work = workers_of(os.getpid())  # they end with the run
+        workers.extend([peak_mb(worker) for worker in at_work] or [0.0])
 
     seconds = 0.0
     for deadline in deadlines:
@@ -278,12 +278,12 @@ def _check(url: str, at: str, deadlines: list[float], options: dict[str, Any]) -
             watch_list.add(url)
             seconds += visit(watch_list, url, at, keep_outcomes)
     outcome, reason = outcome_of(found[-1])
-    own = peak_mb("self")
-    return {"outcome": outcome, "reason": reason, "seconds": seconds, "peak_mb": own + max(workers)}
+    largest = max(workers) if all(workers) else _largest_ended_mb()
+    return {"outcome": outcome, "reason": reason, "seconds": seconds, "peak_mb": peak_mb("self") + largest}
 
 
 def peak_mb(process: int | str) -> float:
-    """Return the peak resident memory of a process in MB."""
+    """Return the peak resident memory of a process in MB; 0 if it was killed."""
     status = Path(f"/proc/{process}/status").read_text()
     peak = re.search(r"VmHWM:\s*(\d+) kB", status)
     return 0.0 if peak is None else int(peak[1]) * 1024 / 1e6
