@@ -62,8 +62,9 @@ class LinkRecords:
         after: int | None = 0
         while after is not None:
             up_to = after + BATCHES.links
-            yield from self._made(self._rows(_unrecorded(run_id, (after, up_to))))
-            after = self._last_before_next(up_to)
+            rows = self._rows(_unrecorded(run_id, (after, up_to)))
+            yield from self._made(rows)
+            after = up_to if rows else self._last_before_next(up_to)
 
     def _last_before_next(self, page_id: int) -> int | None:
         """Return the id just before the next page after `page_id`, as ids may have wide gaps; None if there is none."""

@@ -19,7 +19,7 @@ from isal import igzip
 
 from driftline.lab.bench.contenders import Heat, Pass, Time, enter
 from driftline.lab.bench.local_watch_lists import LabError, open_local
-from driftline.lab.servers.postgres_server import temporary_database
+from driftline.lab.servers.postgres_server import temporary_database, vacuum
 from driftline.lab.simweb.simweb_client import RunningWeb, serve
 from driftline.lab.simweb.world import ROBOTS_TXT, World
 
@@ -123,6 +123,8 @@ def race(course: Course, progress: Callable[[str], None] = lambda _: None) -> It
                 urls = [base + world.path(page) for page in range(world.pages)]
                 for store in (str(origin), *([database] if database else [])):
                     _prepare(store, urls, checked=kind != "new")
+            if database is not None:
+                vacuum(database)  # or each heat would clean up after the first check of all pages
             state = kind if kind in ("noisy", "changed") else "first"
             with site.showing(state, validating=validating):
                 expected = len(world.truth(1)) if kind == "changed" else world.pages

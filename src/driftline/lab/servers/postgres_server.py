@@ -174,3 +174,13 @@ def temporary_database(url: str, template: str | None = None) -> Iterator[str]:
         raise StoreError(f"A database for the benchmark could not be created or dropped: {error.orig}.") from None
     finally:
         engine.dispose()
+
+
+def vacuum(url: str) -> None:
+    """Vacuum and analyse a database, as the server does by itself within a minute after many rows were written."""
+    engine = create_engine(make_url(url).set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")
+    try:
+        with engine.connect() as connection:
+            connection.exec_driver_sql("VACUUM (ANALYZE)")
+    finally:
+        engine.dispose()
