@@ -97,7 +97,7 @@ class Untrustworthy:
             raise RuntimeError("no such luck")
         return {}
 
-    def recall_contents(self, hosts: Mapping[int, str]) -> dict[int, Old]:
+    def recall_contents(self, old: Mapping[int, Old], hosts: Mapping[int, str]) -> dict[int, Old]:
         return {}
 
 

@@ -148,7 +148,8 @@ class PageHistory:
         old, new = (Side(one.body, one.words, one.at.timestamp()) for one in sides)
         content_type = f"{sides[1].content_type}; charset={sides[1].charset}"
         filters = [list(one) for one in page.filters] or None
-        known = repository.recall_contents({page.id: host_of(named.url)})[page.id].contents
+        in_force = repository.recall([page.id])
+        known = repository.recall_contents(in_force, {page.id: host_of(named.url)})[page.id].contents
         assert known is not None
         experience = experience_of(filters, known.memory, known.host_memory, named.sequence, new.at)
         page_keys, host_keys = feedback_keys(weigh(old, new, sides[1].title, content_type, experience, filters), chosen)

@@ -38,8 +38,11 @@ class Versions(Protocol):
     def recall(self, page_ids: Sequence[int]) -> dict[int, Old]:
         """Return the old versions of these pages by page id, their contents unread."""
 
-    def recall_contents(self, hosts: Mapping[int, str]) -> dict[int, Old]:
-        """Return the old versions of pages with their contents, by page id, given the host of each page by its id."""
+    def recall_contents(self, old: Mapping[int, Old], hosts: Mapping[int, str]) -> dict[int, Old]:
+        """Return these old versions with their contents, and what was learned of the pages and their hosts.
+
+        All by page id. Pages that were removed meanwhile are left out.
+        """
 
 
 class Examiner(Protocol):
@@ -99,18 +102,13 @@ class _OldContents:
 
     def complete(self, numbers: Sequence[int]) -> list[Job]:
         """Return the jobs of the pairs with these numbers, now with the contents of their old versions."""
-        links = [self.pairs[number].document.link for number in numbers]
-        recalled = self._versions.recall_contents({link.page_id: link.host for link in links})
-        for number, link in zip(numbers, links, strict=True):
-            self.pairs[number] = _with_old(self.pairs[number], recalled.get(link.page_id))
-        return [job_of(self.pairs[number], self._limit) for number in numbers]
-
-
-def _with_old(pair: Pair, old: Old | None) -> Pair:
-    """Return a pair with the old version that was read last, which is as incomparable as that of the pair."""
-    if old is not None and pair.old is not None and pair.old.incomparable is not None:
-        old = replace(old, reading=None, incomparable=pair.old.incomparable)
-    return replace(pair, old=old)
+        pairs = self.pairs
+        old = {pairs[number].document.link.page_id: one for number in numbers if (one := pairs[number].old) is not None}
+        hosts = {pair.document.link.page_id: pair.document.link.host for pair in pairs}
+        recalled = self._versions.recall_contents(old, hosts)
+        for number in numbers:
+            pairs[number] = replace(pairs[number], old=recalled.get(pairs[number].document.link.page_id))
+        return [job_of(pairs[number], self._limit) for number in numbers]
 
 
 def compare(

@@ -158,8 +158,8 @@ class _PatientVersions:
     def recall(self, page_ids: Sequence[int]) -> dict[int, Old]:
         return patiently(lambda: self._versions.recall(page_ids), self._is_over)
 
-    def recall_contents(self, hosts: Mapping[int, str]) -> dict[int, Old]:
-        return patiently(lambda: self._versions.recall_contents(hosts), self._is_over)
+    def recall_contents(self, old: Mapping[int, Old], hosts: Mapping[int, str]) -> dict[int, Old]:
+        return patiently(lambda: self._versions.recall_contents(old, hosts), self._is_over)
 
     def _is_over(self) -> bool:
         return self._ending.requested

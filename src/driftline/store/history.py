@@ -32,7 +32,7 @@ from driftline.store.schema import (
     versions,
     warnings,
 )
-from driftline.store.statements import BINARY, OLD_COLUMNS, host_memories_of, memories_of, read_chains
+from driftline.store.statements import BINARY, OLD_COLUMNS, all_memories_of, read_chains
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -76,24 +76,36 @@ class Repository:
         with self._store.read() as connection:
             return _old_versions(connection, page_ids)
 
-    def recall_contents(self, hosts: Mapping[int, str]) -> dict[int, Old]:
-        """Return the last versions of pages with their contents, given the host of each page by its id.
+    def recall_contents(self, old: Mapping[int, Old], hosts: Mapping[int, str]) -> dict[int, Old]:
+        """Return old versions of pages, which `recall` returned, with their contents; `hosts` has those of the pages.
 
-        The digests are read again, in the same transaction: another process may have extracted a text anew.
+        A page that was removed meanwhile is left out. If another process extracted its text anew, its old version is
+        the one that there is now.
         """
         with self._store.read() as connection:
-            found = _old_versions(connection, [*hosts])
-            blobs = read_chains(
-                connection,
-                [(page_id, name) for page_id, old in found.items() for name in (old.kept_body, old.kept_text)],
+            found = dict(old)
+            blobs = _contents_of(connection, found)
+            moved = [
+                page_id for page_id, one in found.items() if not {one.kept_body, one.kept_text} <= {*blobs[page_id]}
+            ]
+            if moved:
+                now = _old_versions(connection, moved)
+                blobs |= _contents_of(connection, now)
+                for page_id in moved:
+                    del found[page_id]
+                found |= {page_id: _as_comparable_as(old[page_id], one) for page_id, one in now.items()}
+            learned, of_hosts = all_memories_of(connection, [*found], {hosts[page_id] for page_id in found})
+        return {
+            page_id: replace(
+                one,
+                contents=OldContents(
+                    chain_of((one.kept_body, one.kept_text), blobs[page_id]),
+                    learned.get(page_id, b""),
+                    of_hosts.get(hosts[page_id], b""),
+                ),
             )
-            learned = memories_of(connection, found)
-            of_hosts = host_memories_of(connection, {hosts[page_id] for page_id in found})
-        for page_id, old in found.items():
-            chain = chain_of((old.kept_body, old.kept_text), blobs[page_id])
-            memory, host_memory = learned.get(page_id, b""), of_hosts.get(hosts[page_id], b"")
-            found[page_id] = replace(old, contents=OldContents(chain, memory, host_memory))
-        return found
+            for page_id, one in found.items()
+        }
 
     def texts(self, keys: Collection[BlobKey]) -> dict[bytes, bytes]:
         """Return the contents of pages with these digests, without those that are damaged."""
@@ -245,6 +257,18 @@ def _old_versions(connection: Connection, page_ids: Sequence[int]) -> dict[int, 
         )
         for row in connection.execute(query, execution_options=BINARY)
     }  # fmt: skip
+
+
+def _contents_of(connection: Connection, old: Mapping[int, Old]) -> dict[int, dict[bytes, Blob]]:
+    """Return what the contents of these versions are built from, by page and digest."""
+    return read_chains(
+        connection, [(page_id, name) for page_id, one in old.items() for name in (one.kept_body, one.kept_text)]
+    )
+
+
+def _as_comparable_as(before: Old, now: Old) -> Old:
+    """Return an old version with the note that was made of it before it was read again, if there was one."""
+    return now if before.incomparable is None else replace(now, reading=None, incomparable=before.incomparable)
 
 
 def _reading(stored: str | None) -> dict[str, Any]:

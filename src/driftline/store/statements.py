@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from sqlalchemy import (
     ARRAY,
     Double,
+    Integer,
     Text,
     bindparam,
     case,
@@ -21,6 +22,7 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    union_all,
     update,
 )
 from sqlalchemy.exc import IntegrityError
@@ -448,6 +450,18 @@ def host_memories_of(connection: Connection, hosts: Collection[str]) -> dict[str
     """Return the noise memories of these hosts, by host, without those that have none."""
     query = select(host_memories.c.host, host_memories.c.data).where(host_memories.c.host.in_(hosts))
     return {row.host: row.data for row in connection.execute(query)}
+
+
+def all_memories_of(
+    connection: Connection, page_ids: Collection[int], hosts: Collection[str]
+) -> tuple[dict[int, bytes], dict[str, bytes]]:
+    """Return the noise memories of these pages and hosts, without those that have none, in one statement."""
+    of_pages = select(memories.c.page_id, null().cast(Text).label("host"), memories.c.data)
+    of_hosts = select(null().cast(Integer), host_memories.c.host, host_memories.c.data)
+    both = union_all(of_pages.where(memories.c.page_id.in_(page_ids)), of_hosts.where(host_memories.c.host.in_(hosts)))
+    rows = connection.execute(both, execution_options=BINARY).all()
+    by_page = {page_id: data for page_id, _, data in rows if page_id is not None}
+    return by_page, {host: data for _, host, data in rows if host is not None}
 
 
 def read_chains(connection: Connection, keys: Collection[BlobKey]) -> dict[int, dict[bytes, Blob]]:

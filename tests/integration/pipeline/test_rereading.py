@@ -25,7 +25,9 @@ from driftline.model.outcome import Check, Proof, Verdict
 from driftline.model.page import Failure, Filter, FilterKind
 from driftline.pipeline.reread import reread
 from driftline.pipeline.stop import Bell, Stop
+from driftline.store.blobs import unpack
 from driftline.store.engine import Store
+from driftline.store.history import Repository
 from driftline.store.rereads import Readings
 from support.making import settings
 from support.servers import Answer, Request, Server, answer
@@ -337,6 +339,27 @@ def test_a_removed_page_is_no_longer_read(shop: Shop) -> None:
     readings.finish(page)
     assert workspace_of(shop.pages).catch_up().versions == 0
     assert shop.ask("SELECT count(*) FROM versions") == 0
+
+
+def test_contents_that_were_extracted_anew_since_their_digests_were_read_are_those_of_now(shop: Shop) -> None:
+    shop.sell(5)
+    repository, page = Repository(shop.store), workspace_of(shop.pages).catalog.find(shop.url)
+    before = repository.recall([page.id])
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=PRICE)
+    workspace_of(shop.pages).catch_up()
+    shop.pages.maintenance.compact()  # which deletes the text as it was extracted before
+    old = repository.recall_contents(before, {page.id: "shop.example"})[page.id]
+    assert old.contents is not None
+    assert old.kept_text != before[page.id].kept_text
+    assert unpack(old.kept_text, old.contents.blobs) == b"5 euros"
+
+
+def test_contents_of_a_page_that_was_removed_since_its_digests_were_read_are_left_out(shop: Shop) -> None:
+    shop.sell(5)
+    repository, page = Repository(shop.store), workspace_of(shop.pages).catalog.find(shop.url)
+    before = repository.recall([page.id])
+    shop.pages.remove(shop.url)
+    assert repository.recall_contents(before, {page.id: "shop.example"}) == {}
 
 
 class Hanging(WorkerPool):

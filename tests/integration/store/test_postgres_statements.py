@@ -147,7 +147,8 @@ def test_old_versions_are_found_by_an_index(large: Filled) -> None:
     ids = [link.page_id for link in large.links()[:5]]
     repository = Repository(large.store)
     assert large.walks(lambda: repository.recall(ids)) == []
-    assert large.walks(lambda: repository.recall_contents(dict.fromkeys(ids, "host.example"))) == []
+    old = repository.recall(ids)
+    assert large.walks(lambda: repository.recall_contents(old, dict.fromkeys(ids, "host.example"))) == []
 
 
 def test_outcomes_are_recorded_by_an_index(large: Filled) -> None:

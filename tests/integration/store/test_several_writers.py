@@ -116,7 +116,8 @@ def test_what_the_user_says_while_a_check_is_being_recorded_is_kept_beside_what_
 
     with meanwhile(checker.store, f"INSERT INTO {table}", say):
         checker.ledger.record(checker.run, [found])
-    contents = other.repository.recall_contents({page_id: HOST})[page_id].contents
+    old = other.repository.recall([page_id])
+    contents = other.repository.recall_contents(old, {page_id: HOST})[page_id].contents
     assert contents is not None
     of_page, of_host = Memory(contents.memory), Memory(contents.host_memory)
     assert [memory.pinned(SAID) for memory in (of_page, of_host)] == [Importance.NOISE, Importance.NOISE]

@@ -22,8 +22,8 @@ class NoVersions:
     def recall(self, page_ids: object) -> dict[int, Old]:
         raise AssertionError(f"{page_ids!r} was asked for")
 
-    def recall_contents(self, hosts: object) -> dict[int, Old]:
-        raise AssertionError(f"{hosts!r} was asked for")
+    def recall_contents(self, old: object, hosts: object) -> dict[int, Old]:
+        raise AssertionError(f"{old!r} was asked for, at {hosts!r}")
 
 
 class Scripted:

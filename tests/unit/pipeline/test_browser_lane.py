@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -49,8 +49,8 @@ class Past:
             raise self.error
         return self.old
 
-    def recall_contents(self, hosts: object) -> dict[int, Old]:
-        return self.old
+    def recall_contents(self, old: Mapping[int, Old], hosts: object) -> dict[int, Old]:
+        return dict(old)
 
     def record(self, outcomes: Sequence[Outcome]) -> None:
         self.recorded += outcomes

@@ -24,7 +24,7 @@ class Versions:
             raise OSError("the disk is on fire")
         return {}
 
-    def recall_contents(self, hosts: Mapping[int, str]) -> dict[int, Old]:
+    def recall_contents(self, old: Mapping[int, Old], hosts: Mapping[int, str]) -> dict[int, Old]:
         return {}
 
 

@@ -220,7 +220,8 @@ def _old_bodies(path: str) -> dict[int, bytes]:
     store = Store.open(path)
     try:
         repository = Repository(store)
-        recalled = repository.recall_contents({page.id: host_of(page.url) for page in Catalog(store).all()})
+        hosts = {page.id: host_of(page.url) for page in Catalog(store).all()}
+        recalled = repository.recall_contents(repository.recall([*hosts]), hosts)
         return {
             page_id: unpack(old.kept_body, old.contents.blobs)
             for page_id, old in recalled.items()
