@@ -140,7 +140,7 @@ class NoTextSearch(StoreError):
 
 
 class WorkerDied(DriftlineError):
-    """A worker process crashed, hung or ran out of memory on a page."""
+    """A worker process crashed, hung or ran out of memory on a page, or the run was stopped before it started."""
 
 
 class RunStopped(DriftlineError):

@@ -213,6 +213,8 @@ def outcome_of(pair: Pair, finding: Finding, *, twice: bool = False) -> Outcome:
     With `twice`, a change keeps its body and its pair.
     """
     document, change = pair.document, finding.change
+    if finding.needs_old:
+        raise ValueError(f"{document.link.url} was not compared with its old version.")
     if not twice or change is None or change.importance is Importance.NOISE:
         document.release_body()
     if finding.failure is not None:

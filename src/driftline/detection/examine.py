@@ -170,6 +170,8 @@ def _examination(job: Job) -> _Examination:
         seen.release_tree()
         job = yield len(body)
         as_before = reading == job.reading  # another process may have extracted the stored text anew
+        if text_name == job.kept_text:
+            return Finding(proof=Proof.TEXT, body=body_name, reading=reading)
     words = text.decode()
     proof, change, lesson, wants_script = None, None, None, False
     blobs = job.blobs or {}
@@ -228,6 +230,7 @@ def _warnings(
     found = [] if mixed is None else [mixed]
     suspects = intruders(body, job.url, job.old_size) if job.kept_body else []
     if suspects and job.blobs is None:
+        seen.release_tree()
         job = yield len(body)
     if suspects and job.kept_body:
         old_body = unpack(job.kept_body, job.blobs or {})

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 OUT_OF_MEMORY = "Reading the page took more memory than is allowed."
 WORKER_CRASHED = "Reading the page crashed its worker process."
+NO_WORKERS = "The process that reads pages could not be started, or ended: try again, or 'driftline doctor'."
 REORDERED = "The same words stand in another order."
 NOT_AWAITED = "Nothing that was added is what the page waits for."
 AWAITED = "What the page waits for appeared."

@@ -17,6 +17,7 @@ import resource
 import signal
 import socket
 import sys
+import traceback
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
@@ -88,6 +89,8 @@ def _work(memory: int, examine: Callable[[Job], Finding], given: int, results: i
                     write_frame(sink, examine(Job.from_plain(job)).to_plain())
                     sink.flush()
         os._exit(0)
+    except BaseException:  # noqa: BLE001 it is printed for debugging
+        traceback.print_exc()
     finally:
         os._exit(1)  # whatever happens, a worker must not go on as a second fork server
 

@@ -17,12 +17,12 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from driftline.capacity import Capacity
 from driftline.detection.jobs import LENGTH, PID_LENGTH, Finding, Job
-from driftline.detection.messages import WORKER_CRASHED, took_too_long
+from driftline.detection.messages import NO_WORKERS, WORKER_CRASHED, took_too_long
 from driftline.errors import FailureKind, RunStopped, WorkerDied
 from driftline.model.page import Failure
 from driftline.urls import without_password
@@ -35,10 +35,14 @@ if TYPE_CHECKING:
 
 # keep freed memory for the next page instead of returning it to the system and requesting it again
 _MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(64 * 1024 * 1024), "MALLOC_TRIM_THRESHOLD_": str(128 * 1024 * 1024)}
+# a process that forks must have no threads: those of numpy's linear algebra are not needed
+_ENVIRONMENT = _MALLOC | {"OPENBLAS_NUM_THREADS": "1"}
 PROGRAM = "driftline.detection.worker"  # the module that a worker process runs
 _PIPE = 1024 * 1024
 _READ = 1024 * 1024
-_STARTING = 5.0  # seconds on top of the deadline, to start the process and to send it the page
+_STARTING = 5.0  # seconds on top of the deadline, to start the worker and to send it the page
+_LOADING = 30.0  # seconds for the fork server to load, on a machine that is busy
+_LOOK = 0.2  # seconds between looks at whether the run was stopped meanwhile
 _ENDING = 2.0  # seconds for a process to end by itself
 _SENT_AT_ONCE = 8 * 1024 * 1024
 _LOG = logging.getLogger(__name__)
@@ -105,6 +109,7 @@ class WorkerPool:
         busy = len(self._workers) - len(self._idle)
         if busy and not stopped:
             _LOG.info("worker processes killed, with their pages unread: %d", busy)
+        self._server.stop()
         for worker in self._workers:
             worker.kill()
 
@@ -124,58 +129,76 @@ class ForkServer:
         self._lock = threading.Lock()
         self._server: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
+        self._stopped = False
 
     def __repr__(self) -> str:
         pid = None if self._server is None else self._server.pid
         return f"<ForkServer pid={pid} program={self._program}>"
 
     def fork(self) -> WorkerProcess:
-        """Start a worker; raise WorkerDied if that does not succeed."""
-        with self._lock:  # the next one in line needs the same server
+        """Start a worker. Raise WorkerDied if the run was stopped, and OSError if the worker cannot be started."""
+        with self._lock:  # over the conversation with the server, for which the next thread has to wait anyway
+            if self._stopped:
+                raise WorkerDied(WORKER_CRASHED)
             try:
                 return self._fork()
-            except OSError:
-                self._end()  # it was killed from outside: try another one
-            try:
-                return self._fork()
-            except OSError:
+            except ConnectionError:
+                _LOG.info("fork server ended: another is started", extra={"program": self._program})
                 self._end()
-                raise WorkerDied(WORKER_CRASHED) from None
+            try:
+                return self._fork()
+            except ConnectionError:
+                self._end()
+                raise ConnectionResetError(NO_WORKERS) from None
+
+    def stop(self) -> None:
+        """Start no more workers, and wait no longer for a server that is loading. For any thread."""
+        self._stopped = True
 
     def _fork(self) -> WorkerProcess:
         control = self._running()
-        given, jobs = os.pipe()
-        findings, results = os.pipe()
-        try:
+        with ExitStack() as opened:
+            given, jobs = _pipe(opened)
+            findings, results = _pipe(opened)
             for pipe in (jobs, findings):
                 with suppress(OSError):  # over the user's limit for pipes: the default size works too
                     fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE)
             socket.send_fds(control, [b"f"], [given, results])
-            answer, handles, _, _ = socket.recv_fds(control, PID_LENGTH, 1)
+            pid, handle = self._answer(control)
+            _LOG.debug("worker process started", extra={"pid": pid, "program": self._program})
+            return WorkerProcess(pid, handle, io.FileIO(os.dup(jobs), "wb"), io.FileIO(os.dup(findings), "rb"))
+
+    def _answer(self, control: socket.socket) -> tuple[int, int]:
+        """Return the id and the handle of the worker that the server was asked for.
+
+        The server may be loading, on a machine that does much else; but a run that is stopped does not wait for it.
+        """
+        for _ in range(int(_LOADING / _LOOK)):
+            try:
+                answer, handles, _, _ = socket.recv_fds(control, PID_LENGTH, 1)
+            except TimeoutError:
+                if self._stopped:
+                    self._end()
+                    raise WorkerDied(WORKER_CRASHED) from None
+                continue
             if len(answer) < PID_LENGTH or not handles:
                 raise ConnectionResetError("The fork server ended.")
-        except OSError:
-            os.close(jobs)
-            os.close(findings)
-            raise
-        finally:
-            os.close(given)
-            os.close(results)
-        pid = int.from_bytes(answer, "little")
-        _LOG.debug("worker process started", extra={"pid": pid, "program": self._program})
-        return WorkerProcess(pid, handles[0], io.FileIO(jobs, "wb"), io.FileIO(findings, "rb"))
+            os.set_inheritable(handles[0], False)
+            return int.from_bytes(answer, "little"), handles[0]
+        self._end()
+        raise TimeoutError(NO_WORKERS)
 
     def _running(self) -> socket.socket:
         if self._control is None:
             self._control, theirs = socket.socketpair()
-            self._control.settimeout(_STARTING)
+            self._control.settimeout(_LOOK)
             with theirs:
                 self._server = subprocess.Popen(
                     [sys.executable, "-P", "-m", self._program, str(self._memory)],
                     stdin=theirs.fileno(),
                     stdout=subprocess.DEVNULL,
                     stderr=None if os.environ.get("DRIFTLINE_DEBUG") == "1" else subprocess.DEVNULL,
-                    env=os.environ | _MALLOC,
+                    env=os.environ | _ENVIRONMENT,
                     process_group=0,  # Ctrl-C in the terminal is for the main process alone
                 )
         return self._control
@@ -190,7 +213,8 @@ class ForkServer:
             server.wait()
 
     def close(self) -> None:
-        """Let the server end, which it does once all of its workers did."""
+        """Let the server end, which it does once all of its workers did, and start no other."""
+        self._stopped = True
         with self._lock:
             if self._control is not None:
                 self._control.close()
@@ -198,6 +222,14 @@ class ForkServer:
                 with suppress(subprocess.TimeoutExpired):
                     self._server.wait(_ENDING)
             self._end()
+
+
+def _pipe(opened: ExitStack) -> tuple[int, int]:
+    """Return the two ends of a new pipe, which are closed with the stack."""
+    ends = os.pipe()
+    for end in ends:
+        opened.callback(os.close, end)
+    return ends
 
 
 class WorkerProcess:
@@ -219,6 +251,8 @@ class WorkerProcess:
 
     def has_ended(self, timeout: float = 0.0) -> bool:
         """Return whether it has ended, after waiting for that so many seconds at most."""
+        if self._ended:
+            return True
         waiting = select.poll()
         waiting.register(self._handle, select.POLLIN)
         return bool(waiting.poll(timeout * 1000))
@@ -237,8 +271,9 @@ class WorkerProcess:
             self.has_ended(_ENDING)
         self.findings.close()
         with self._lock:
-            self._ended = True
-            os.close(self._handle)
+            if not self._ended:
+                self._ended = True
+                os.close(self._handle)
 
 
 class Worker:
@@ -273,7 +308,7 @@ class Worker:
         self._jobs += len(jobs)
         findings = self._examine([job._replace(number=first + number) for number, job in enumerate(jobs)])
         waiting = [number for number, finding in enumerate(findings) if finding.needs_old]
-        if waiting and old is not None:
+        if waiting and old is not None and not self._killed:
             complete = zip(waiting, old.complete(waiting), strict=True)
             self.at_page_since = self._ticks()
             found = self._examine([job._replace(number=first + number) for number, job in complete])

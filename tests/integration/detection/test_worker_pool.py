@@ -288,11 +288,22 @@ def test_a_fork_server_that_was_killed_is_started_again() -> None:
     assert children() == before
 
 
-def test_a_fork_server_that_cannot_start_fails_the_page() -> None:
+def test_a_fork_server_that_cannot_start_is_no_fault_of_the_page() -> None:
+    before = children()
     server = ForkServer(MEMORY, program="driftline.no_such_module")
-    (found,) = Worker(server, deadline=20.0).examine(GOOD[:1])
-    assert failure_kind(found) is FailureKind.HOSTILE
+    with pytest.raises(ConnectionError, match="could not be started"):
+        Worker(server, deadline=20.0).examine(GOOD)
     server.close()
+    assert children() == before
+
+
+def test_a_pool_that_was_closed_starts_no_process() -> None:
+    before = children()
+    pool = WorkerPool(most=1, deadline=20.0, memory=MEMORY)
+    pool.close()
+    (found,) = pool.examine(GOOD[:1])
+    assert failure_kind(found) is FailureKind.HOSTILE
+    assert children() == before
 
 
 def test_a_worker_ends_when_its_parent_does() -> None:

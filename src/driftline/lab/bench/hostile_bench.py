@@ -290,7 +290,7 @@ def peak_mb(process: int | str) -> float:
 
 
 def _largest_ended_mb() -> float:
-    """Return the peak resident memory in MB of any killed worker, or 0 if none was killed.
+    """Return the peak resident memory in MB of any process that ended: a killed worker, or the fork server.
 
     The number of the system includes the memory of the process that started it, so it is used only where there is no
     other.
