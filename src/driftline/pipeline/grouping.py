@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias
 
 from driftline.durations import utc
@@ -47,8 +48,8 @@ def events_of(
     groups: list[list[_Found]] = []
     open_ones: dict[Hashable, int] = {}  # which group takes what has this cause
     latest: dict[int, int] = {}  # and which is the last that has something of a page
-    for one in _in_order([*changes, *turned, *dangers, *ignored]):
-        page, cause = _page(one), _cause(one)
+    for page, one in _in_order([*changes, *turned, *dangers, *ignored]):
+        cause = _cause(one)
         group = open_ones.get(cause, -1)
         if group < latest.get(page, 0):
             group = open_ones[cause] = len(groups)
@@ -58,21 +59,14 @@ def events_of(
     return [event for event in map(_event, groups) if event is not None]
 
 
-def _in_order(found: list[_Found]) -> list[_Found]:
-    """Return the same, those of one page sorted by their checks: they change places only with one another."""
-    by_page: dict[int, list[_Found]] = defaultdict(list)
-    for one in found:
-        by_page[_page(one)].append(one)
-    ordered = {page: iter(sorted(same, key=_sequence)) for page, same in by_page.items()}
-    return [next(ordered[_page(one)]) for one in found]
-
-
-def _page(one: _Found) -> int:
-    return check_of(one.id)[0]
-
-
-def _sequence(one: _Found) -> int:
-    return check_of(one.id)[1]
+def _in_order(found: list[_Found]) -> list[tuple[int, _Found]]:
+    """Return the same, each after its page, those of one page sorted by their checks: they trade places among them."""
+    checks = [check_of(one.id) for one in found]
+    by_page: dict[int, list[tuple[int, _Found]]] = defaultdict(list)
+    for (page, sequence), one in zip(checks, found, strict=True):
+        by_page[page].append((sequence, one))
+    ordered = {page: iter(sorted(same, key=itemgetter(0))) for page, same in by_page.items()}
+    return [(page, next(ordered[page])[1]) for page, _ in checks]
 
 
 def _cause(one: _Found) -> Hashable:

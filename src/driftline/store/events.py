@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -94,17 +94,17 @@ class EventLog:
         """
         few = known is not None and all(len(kind) < _AT_ONCE for kind in known)
 
-        def publish(connection: Connection) -> tuple[list[Event], bool]:
+        def publish(connection: Connection) -> tuple[dict[int, Event], bool]:
             lock_events(connection)
             if few and known is not None and is_all(connection, known):
                 found = {EventSource.CHECK: known}
             else:
                 found = read_outbox(connection, run_ids, noise_until=noise_until, limit=_AT_ONCE)
             _lock_pages(connection, {check_of(one.id)[0] for some in found.values() for kind in some for one in kind})
-            published: list[Event] = []
+            published: dict[int, Event] = {}
             for source, some in found.items():
                 versions_of = {change.id: (change.from_version, change.to_version) for change in some[0]}
-                published += insert_events(connection, group(*some), versions_of, source)
+                published |= insert_events(connection, group(*some), versions_of, source)
                 clear_outbox(connection, some)
             # of each kind, so many are read at most
             by_kind = zip(*found.values(), strict=True)
@@ -114,8 +114,8 @@ class EventLog:
         while more and not (published and self._store.hurried):
             made, more = write_once(self._store, publish, self._stopped)
             published += len(made)
-            for event in made if _LOG.isEnabledFor(logging.INFO) else ():
-                about = {"event": event.event, "event_id": event.id, "host": event.host, "pages": len(event.urls)}
+            for number, event in made.items() if _LOG.isEnabledFor(logging.INFO) else ():
+                about = {"event": event.event, "event_id": number, "host": event.host, "pages": len(event.urls)}
                 _LOG.info("event published: %s", event.headline, extra=about)
         return published
 
@@ -262,38 +262,35 @@ class EventReader:
 def insert_events(
     connection: Connection, found: Sequence[Event], versions_of: Mapping[str, tuple[int, int]] = MappingProxyType({}),
     source: EventSource | None = None,
-) -> list[Event]:  # fmt: skip
-    """Append events to the log, with title, tags and versions of their pages; return them with their ids.
+) -> dict[int, Event]:  # fmt: skip
+    """Append events to the log, with title, tags and versions of their pages; return them by their ids.
 
     `source` is the command that found them, if they do not say that themselves.
     """
     if not found:
-        return []
+        return {}
     lock_events(connection)
     pages_of = {one: check_of(one)[0] for event in found for one in event.ids}
     known = _known_pages(connection, set(pages_of.values()))
     watched = _watched_pages(connection, {url for event in found if not event.ids for url in (*event.urls, *event.to)})
-    complete = [
-        replace(
-            event, source=event.source or source,
-            pages=_checked(event, pages_of, known, versions_of) if event.ids else _crawled(event, watched),
-        )
-        for event in found
-    ]  # fmt: skip
+    about = [
+        _checked(event, pages_of, known, versions_of) if event.ids else _crawled(event, watched) for event in found
+    ]
     rows = [
         {
-            "kind": event.event.value, "at": event.at.timestamp(), "source": event.source,
-            "importance": event.importance.value, "payload": _payload(event),
+            "kind": event.event.value, "at": event.at.timestamp(), "source": event.source or source,
+            "importance": event.importance.value, "payload": _payload(event, its_pages),
         }
-        for event in complete
+        for event, its_pages in zip(found, about, strict=True)
     ]  # fmt: skip
-    made = insert(events).returning(events.c.id, sort_by_parameter_order=True)
-    ids = [row.id for row in connection.execute(made, rows)]
-    published = [replace(event, id=number) for event, number in zip(complete, ids, strict=True)]
-    links = {(page.id, event.id) for event in published for page in event.pages}
+    # nobody else inserts meanwhile; RETURNING would make a statement of each row, which takes three times as long
+    last = connection.scalar(select(func.coalesce(func.max(events.c.id), 0)))
+    connection.execute(insert(events), rows)
+    ids = connection.scalars(select(events.c.id).where(events.c.id > last).order_by(events.c.id)).all()
+    links = {(page.id, number) for number, its_pages in zip(ids, about, strict=True) for page in its_pages}
     if links:
         connection.execute(insert(event_pages), [{"page_id": page, "event_id": event} for page, event in sorted(links)])
-    return published
+    return dict(zip(ids, found, strict=True))
 
 
 def _lock_pages(connection: Connection, page_ids: Collection[int]) -> None:
@@ -307,7 +304,7 @@ def _known_pages(connection: Connection, page_ids: Collection[int]) -> dict[int,
     """Return title and tags of these pages by id, without those that are not watched any more."""
     found: dict[int, Row[Any]] = {}
     for some in in_batches(sorted(page_ids)):
-        found |= {row.id: row for row in connection.execute(_TITLES.where(pages.c.id.in_(some)))}
+        found |= {row.id: row for row in connection.execute(_TITLES.where(pages.c.id.in_(some))).all()}
     return found
 
 
@@ -346,12 +343,18 @@ def _crawled(event: Event, watched: Mapping[str, Row[Any]]) -> tuple[EventPage, 
     )
 
 
-_FIELDS = tuple(one.name for one in fields(Event))
+_FIELDS = tuple(one.name for one in fields(Event) if one.name not in ("id", "source"))
 _PAGE_FIELDS = tuple(one.name for one in fields(EventPage))
 
 
 def event_document(event: Event) -> dict[str, Any]:
     """Return the event as a JSON object, with its time also in ISO 8601: what commands and `--json` get."""
+    time_of = event.at.isoformat(timespec="seconds")
+    return {"id": event.id} | _payload(event, event.pages) | {"source": event.source, "time": time_of}
+
+
+def _payload(event: Event, its_pages: Sequence[EventPage]) -> dict[str, Any]:
+    """Return the event with these pages as a JSON object, without what has a column of its own."""
     edits = [
         {
             "before": edit.before, "after": edit.after, "kind": edit.kind.value, "heading": edit.heading,
@@ -359,16 +362,11 @@ def event_document(event: Event) -> dict[str, Any]:
         }
         for edit in event.edits
     ]  # fmt: skip
-    time_of = event.at.isoformat(timespec="seconds")
     kind = event.kind or (_SITE if event.event in _OF_SITES else "")
     # `asdict` copies every value, and takes a third of the time of publishing
     plain: dict[str, Any] = {name: getattr(event, name) for name in _FIELDS}
-    of_pages = tuple({name: getattr(page, name) for name in _PAGE_FIELDS} for page in event.pages)
-    return plain | {"kind": kind, "at": event.at.timestamp(), "time": time_of, "pages": of_pages, "edits": edits}
-
-
-def _payload(event: Event) -> dict[str, Any]:
-    return {name: value for name, value in event_document(event).items() if name not in ("id", "source", "time")}
+    of_pages = [{name: getattr(page, name) for name in _PAGE_FIELDS} for page in its_pages]
+    return plain | {"kind": kind, "at": event.at.timestamp(), "pages": of_pages, "edits": edits}
 
 
 def _event(row: Any) -> Event:
