@@ -66,8 +66,8 @@ _KEPT_BYTES = 8 * 1024 * 1024  # of bodies that wait for their old versions: far
 class Examinations:
     """Examines bodies one after the other, and keeps those that need their old version as far as they were read.
 
-    If what is kept grows too large, the oldest are forgotten: a body that comes again with its old version is then read
-    from the beginning.
+    If what is kept grows too large, the oldest are forgotten: a job that comes again without its body then needs to be
+    sent with everything, and is examined from the beginning.
     """
 
     def __init__(self) -> None:
@@ -92,6 +92,8 @@ class Examinations:
     def _advance(self, job: Job) -> Finding:
         """Examine a body until it needs its old version or the finding is made."""
         examination, size = self._kept.pop(job.number, (None, 0)) if job.blobs is not None else (None, 0)
+        if examination is None and job.continued:
+            return Finding(needs_old=True)
         self._size -= size
         try:
             if examination is None:

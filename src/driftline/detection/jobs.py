@@ -45,7 +45,9 @@ class Job(NamedTuple):
     first, if there was one. `reading` and `incomparable` are those of `Old`. With `anew`, nothing is compared: the
     stored body is extracted as the filters and the extractor are now. `question` is for a crawl (`crawl.survey`). `url`
     is the address that the body came from, and `disposition` its Content-Disposition. `number` is the same for a job
-    that is sent again, and another one for each other job of a worker.
+    that is sent again, and another one for each other job of a worker. A job that is `continued` comes without the body
+    that was sent before: if the worker does not have it any more, the finding `needs_old` again, and the job is sent
+    again with everything.
     """
 
     wire: bytes
@@ -73,6 +75,7 @@ class Job(NamedTuple):
     disposition: str = ""
     old_size: int = 0
     number: int = 0
+    continued: bool = False
 
     def to_plain(self) -> tuple[Any, ...]:
         """Return the job as plain tuples, to be written by `marshal`."""

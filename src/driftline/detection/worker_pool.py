@@ -309,12 +309,21 @@ class Worker:
         findings = self._examine([job._replace(number=first + number) for number, job in enumerate(jobs)])
         waiting = [number for number, finding in enumerate(findings) if finding.needs_old]
         if waiting and old is not None and not self._killed:
-            complete = zip(waiting, old.complete(waiting), strict=True)
+            complete = {
+                number: job._replace(number=first + number)
+                for number, job in zip(waiting, old.complete(waiting), strict=True)
+            }
             self.at_page_since = self._ticks()
-            found = self._examine([job._replace(number=first + number) for number, job in complete])
-            for number, finding in zip(waiting, found, strict=False):  # fewer if the worker is killed
-                findings[number] = finding
+            continued = [job._replace(wire=b"", continued=True) for job in complete.values()]
+            self._examine_again(findings, waiting, continued)
+            forgotten = [number for number in waiting if findings[number].needs_old]
+            self._examine_again(findings, forgotten, [complete[number] for number in forgotten])
         return findings
+
+    def _examine_again(self, findings: list[Finding], numbers: Sequence[int], jobs: Sequence[Job]) -> None:
+        """Replace the findings of these numbers by those of these jobs."""
+        for number, finding in zip(numbers, self._examine(jobs), strict=False):  # fewer if the worker is killed
+            findings[number] = finding
 
     def _examine(self, jobs: Sequence[Job]) -> list[Finding]:
         if self._process is not None and self._process.has_ended():
@@ -379,10 +388,11 @@ class Worker:
     def _send(self, jobs: Sequence[Job]) -> None:
         pipe = self._running().jobs
         data = marshal.dumps([job.to_plain() for job in jobs])
-        view = memoryview(len(data).to_bytes(LENGTH, "little") + data)
+        left = memoryview(data)
         try:
-            while view:
-                view = view[pipe.write(view) :]
+            pipe.write(len(data).to_bytes(LENGTH, "little"))  # so few bytes are written whole
+            while left:
+                left = left[pipe.write(left) :]
         except (BrokenPipeError, ValueError):
             raise WorkerDied(WORKER_CRASHED) from None
 

@@ -400,9 +400,14 @@ def test_an_old_version_that_was_removed_meanwhile_makes_the_page_new(worker: Wo
     assert found[0].change is None
 
 
-def test_more_pages_than_are_kept_are_read_again_when_their_old_versions_come() -> None:
+def large_pages() -> list[Job]:
+    """Pages that differ, of which a worker keeps only two."""
     filler = b"<p>%s</p>" % os.urandom(1_500_000).hex().encode()
-    pages = [after(b"<p>page %d</p>" % number, b"<p>story %d</p>" % number + filler) for number in range(4)]
+    return [after(b"<p>page %d</p>" % number, b"<p>story %d</p>" % number + filler) for number in range(4)]
+
+
+def test_more_pages_than_are_kept_are_read_again_when_their_old_versions_come() -> None:
+    pages = large_pages()
     examinations = Examinations()
     light = [examinations.examine(without_contents(page)._replace(number=n)) for n, page in enumerate(pages)]
     assert [found.needs_old for found in light] == [True] * 4
@@ -410,6 +415,20 @@ def test_more_pages_than_are_kept_are_read_again_when_their_old_versions_come() 
     found = [examinations.examine(page._replace(number=number)) for number, page in enumerate(pages)]
     assert same(found, pages)
     assert repr(examinations) == "<Examinations kept=0 size=0>"
+
+
+def test_a_job_is_continued_without_its_body_only_by_who_kept_it() -> None:
+    page = after(b"<p>the price is 5 euros</p>", b"<p>the price is 6 euros</p>")
+    examinations = Examinations()
+    continued = page._replace(wire=b"", continued=True)
+    assert examinations.examine(continued).needs_old
+    assert examinations.examine(without_contents(page)).needs_old
+    assert same([examinations.examine(continued)], [page])
+
+
+def test_bodies_that_a_worker_did_not_keep_are_sent_again(worker: Worker) -> None:
+    pages = large_pages()
+    assert same(worker.examine([without_contents(page) for page in pages], Kept(pages)), pages)
 
 
 def test_a_suspicious_frame_asks_for_the_old_version_although_the_text_is_the_same(worker: Worker) -> None:
