@@ -222,7 +222,7 @@ class Sites:
 
         def finish(connection: Connection) -> None:
             if connection.execute(ends).rowcount and found:
-                insert_events(connection, found)
+                insert_events(self._store.statements, connection, found)
 
         write_once(self._store, finish, self._stopped)
 

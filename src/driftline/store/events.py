@@ -21,7 +21,7 @@ from driftline.errors import FailureKind
 from driftline.model.change import ChangeKind, Edit, Importance, NoiseKind, Region, check_of
 from driftline.model.event import Event, EventKind, EventPage, EventSource
 from driftline.model.page import WarningKind
-from driftline.store.locks import lock_events, patiently, write_once
+from driftline.store.locks import lock_events, lock_pages, patiently, write_once
 from driftline.store.outbox import clear_outbox, is_all, is_empty, read_outbox
 from driftline.store.pages import carries
 from driftline.store.schema import event_pages, event_readers, event_retries, events, pages, states, versions
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from driftline.model.event import Danger, Ignored, Turned
     from driftline.store.engine import Store
     from driftline.store.outbox import Unreported
+    from driftline.store.statements import Statements
 
 #: makes events of changes, pages that began to fail or recovered, warnings, and what is ignored
 Group: TypeAlias = Callable[["list[Change]", "list[Turned]", "list[Danger]", "list[Ignored]"], "list[Event]"]
@@ -100,12 +101,12 @@ class EventLog:
                 found = {EventSource.CHECK: known}
             else:
                 found = read_outbox(connection, run_ids, noise_until=noise_until, limit=_AT_ONCE)
-            _lock_pages(connection, {check_of(one.id)[0] for some in found.values() for kind in some for one in kind})
+            lock_pages(connection, {check_of(one.id)[0] for some in found.values() for kind in some for one in kind})
             published: dict[int, Event] = {}
             for source, some in found.items():
                 versions_of = {change.id: (change.from_version, change.to_version) for change in some[0]}
-                published |= insert_events(connection, group(*some), versions_of, source)
-                clear_outbox(connection, some)
+                published |= insert_events(self._store.statements, connection, group(*some), versions_of, source)
+                clear_outbox(self._store.statements, connection, some)
             # of each kind, so many are read at most
             by_kind = zip(*found.values(), strict=True)
             return published, any(sum(map(len, some)) >= _AT_ONCE for some in by_kind)
@@ -260,8 +261,8 @@ class EventReader:
 
 
 def insert_events(
-    connection: Connection, found: Sequence[Event], versions_of: Mapping[str, tuple[int, int]] = MappingProxyType({}),
-    source: EventSource | None = None,
+    statements: Statements, connection: Connection, found: Sequence[Event],
+    versions_of: Mapping[str, tuple[int, int]] = MappingProxyType({}), source: EventSource | None = None,
 ) -> dict[int, Event]:  # fmt: skip
     """Append events to the log, with title, tags and versions of their pages; return them by their ids.
 
@@ -288,16 +289,8 @@ def insert_events(
     connection.execute(insert(events), rows)
     ids = connection.scalars(select(events.c.id).where(events.c.id > last).order_by(events.c.id)).all()
     links = {(page.id, number) for number, its_pages in zip(ids, about, strict=True) for page in its_pages}
-    if links:
-        connection.execute(insert(event_pages), [{"page_id": page, "event_id": event} for page, event in sorted(links)])
+    statements.event_page.many(connection, sorted(links))
     return dict(zip(ids, found, strict=True))
-
-
-def _lock_pages(connection: Connection, page_ids: Collection[int]) -> None:
-    """Keep these pages from being removed until this is committed, locked in order of their ids."""
-    for some in in_batches(sorted(page_ids)):
-        these = select(pages.c.id).where(pages.c.id.in_(some)).order_by(pages.c.id)
-        connection.execute(these.with_for_update(read=True, key_share=True))
 
 
 def _known_pages(connection: Connection, page_ids: Collection[int]) -> dict[int, Row[Any]]:
@@ -313,7 +306,7 @@ def _watched_pages(connection: Connection, urls: Collection[str]) -> dict[str, R
     page_ids: list[int] = []
     for some in in_batches(sorted(urls)):
         page_ids += connection.scalars(select(pages.c.id).where(pages.c.url.in_(some)))
-    _lock_pages(connection, page_ids)
+    lock_pages(connection, page_ids)
     return {row.url: row for row in _known_pages(connection, page_ids).values()}
 
 

@@ -10,7 +10,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from sqlalchemy import and_, bindparam, delete, insert, or_, select
+from sqlalchemy import and_, insert, or_, select
 
 from driftline.durations import utc
 from driftline.model.change import Change, ChangeKind, Edit, Importance, NoiseKind, Region, change_id, check_of
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from driftline.model.change import ChangeSummary
     from driftline.model.event import Ignored, Turned
     from driftline.model.outcome import Recorded
+    from driftline.store.statements import Statements
 
     #: what there is to report: changes, pages that began to fail or recovered, warnings, and what is ignored
     Unreported: TypeAlias = tuple[list[Change], list[Turned], list[Danger], list[Ignored]]
@@ -85,13 +86,6 @@ _IGNORED = _ALL_IGNORED.join(
 _IS_NEW = select(outbox.c.page_id).limit(1)
 _KINDS = select(outbox.c.what).distinct()
 _KEYS = select(outbox.c.page_id, outbox.c.sequence, outbox.c.what)
-_DELETE = delete(outbox).where(
-    and_(
-        outbox.c.page_id == bindparam("page"),
-        outbox.c.sequence == bindparam("number"),
-        outbox.c.what == bindparam("what"),
-    )
-)
 
 
 def put_in_outbox(connection: Connection, recorded: Recorded) -> None:
@@ -206,11 +200,9 @@ def _with_same_cause(connection: Connection, found: list[Change], noise_until: f
     return sorted(joined, key=lambda one: one.at)
 
 
-def clear_outbox(connection: Connection, found: Unreported) -> None:
+def clear_outbox(statements: Statements, connection: Connection, found: Unreported) -> None:
     """Delete what was published."""
-    rows = [{"page": page, "number": number, "what": what} for page, number, what in sorted(_keys(found))]
-    if rows:
-        connection.execute(_DELETE, rows)
+    statements.published.many(connection, sorted(_keys(found)))
 
 
 def _keys(found: Unreported) -> list[tuple[int, int, str]]:

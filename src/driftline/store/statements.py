@@ -16,6 +16,7 @@ from sqlalchemy import (
     case,
     cast,
     column,
+    delete,
     func,
     insert,
     literal_column,
@@ -35,8 +36,10 @@ from driftline.store.schema import (
     changes,
     checks,
     distrusted,
+    event_pages,
     host_memories,
     memories,
+    outbox,
     pages,
     pauses,
     rates,
@@ -54,7 +57,7 @@ from driftline.store.schema import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from sqlalchemy import Column, ColumnElement, Connection, Engine, Table, Update
+    from sqlalchemy import Column, ColumnElement, Connection, Delete, Engine, Table, Update
     from sqlalchemy.sql.dml import UpdateBase
 
     #: the values of a row, by their names in a statement
@@ -122,6 +125,7 @@ NEW_VERSION_ROW = {
 }  # fmt: skip
 RETRY_ROW = {"until": states.c.retry_at, **_KEY}
 TURNED_ROW = {"since": states.c.failing_at, **_KEY}
+_PUBLISHED_ROW = {"page": outbox.c.page_id, "number": outbox.c.sequence, "kind": outbox.c.what}
 
 
 def _this_page(given: Given) -> Update:
@@ -172,6 +176,12 @@ def _retry(given: Given) -> Update:
 def _turned(given: Given) -> Update:
     """Return the update of a state after a check by which the page began to fail, or recovered."""
     return _this_page(given).values(failing_at=given["since"])
+
+
+def _published(given: Given) -> Delete:
+    """Return the deletion of what was published from the outbox."""
+    these = outbox.c.page_id == given["page"], outbox.c.sequence == given["number"], outbox.c.what == given["kind"]
+    return delete(outbox).where(*these)
 
 
 #: in the order of the driver's parameters, since every check is such a row; version and failures are required, and are
@@ -310,9 +320,11 @@ class Statements:
             names = table.columns.keys()
             return inserting(table, names, _replace(dialect.insert(table), names), names[0])
 
-        def updating(make: Callable[[Given], Update], row: Mapping[str, Column[Any]]) -> Prepared:
+        def changing(
+            make: Callable[[Given], UpdateBase], row: Mapping[str, Column[Any]], key: str | None = "key"
+        ) -> Prepared:
             if takes_arrays:
-                return PreparedArrays(engine, make(_given_as_arrays(row)), row, "key")
+                return PreparedArrays(engine, make(_given_as_arrays(row)), row, key)
             return PreparedRows(engine, make({name: bindparam(name) for name in row}), [*row])
 
         self._check: Prepared
@@ -339,12 +351,14 @@ class Statements:
         self.visit = _count(dialect.insert(visits))
         self.visits = inserting(visits, VISIT_COLUMNS, self.visit, "url")
         self.visit_key = replacing(visit_keys)
-        self.same_wire = updating(_same_wire, SAME_WIRE_ROW)
-        self.same_text = updating(_same_text, SAME_TEXT_ROW)
+        self.same_wire = changing(_same_wire, SAME_WIRE_ROW)
+        self.same_text = changing(_same_text, SAME_TEXT_ROW)
         self.turn = once(turns)
-        self.turned = updating(_turned, TURNED_ROW)
-        self.retry = updating(_retry, RETRY_ROW)
-        self.new_version = updating(_new_version, NEW_VERSION_ROW)
+        self.turned = changing(_turned, TURNED_ROW)
+        self.retry = changing(_retry, RETRY_ROW)
+        self.new_version = changing(_new_version, NEW_VERSION_ROW)
+        self.event_page = inserting(event_pages, ["page_id", "event_id"], dialect.insert(event_pages))
+        self.published = changing(_published, _PUBLISHED_ROW, None)
 
     def record_checks(self, connection: Connection, rows: list[tuple[Any, ...]]) -> bool:
         """Insert these checks, and update the states of their pages.

@@ -91,7 +91,7 @@ class World:
 
     def insert(self, *found: Event) -> None:
         with self.store.write() as connection:
-            insert_events(connection, found)
+            insert_events(self.store.statements, connection, found)
 
     def logged(self) -> list[str]:
         return [event.event for event in self.log.list(least=Importance.MINOR)]
