@@ -31,16 +31,14 @@ if TYPE_CHECKING:
 _ROBOTS = b"User-agent: *\nDisallow: /private/\n"
 _END_SECONDS = 30.0
 _EDITION = "/lab/edition/"
-_SENTENCES = (
-    "It says what it always said.",
-    "The town council agreed yesterday to repair the old bridge before winter comes.",
-    "A bakery opens its doors in the market street, and bread is cheap for a week.",
-    "Trains to the coast leave an hour later because of works at the northern tunnel.",
-    "The library invites readers to an evening with the author of a book about rivers.",
-    "Rain is expected for the weekend, and farmers hope for an early harvest this year.",
-    "Students built a small satellite that will be launched from an island in spring.",
+_TEXT = (
+    "it says what always said the town council agreed yesterday to repair old bridge before winter comes a "
+    "bakery opens its doors in market street and bread is cheap for week trains coast leave an hour later "
+    "because of works at northern tunnel library invites readers evening with author book about rivers rain "
+    "expected weekend farmers hope early harvest this year students built small satellite that will be "
+    "launched from island spring"
 )
-_WORDS = tuple(dict.fromkeys(" ".join(_SENTENCES).lower().replace(",", "").replace(".", "").split()))
+_WORDS = _TEXT.split()
 _NEWS = 3  # paragraphs of the last editions on a page
 
 
@@ -221,7 +219,8 @@ def _background(size: int, seed: int) -> str:
 
 
 def _page(host: int, path: str, edition: int) -> bytes:
-    words = _SENTENCES[edition % len(_SENTENCES)]
+    # no sentence comes back: one that comes and goes is rightly ignored after a while
+    words = _sentence(f"edition {edition}")
     return f"<!doctype html><title>Page {path}</title><p>This is page {path} of host {host}. {words}</p>".encode()
 
 
