@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from driftline.errors import DriftlineError
-from driftline.fetch.browser.chromium import find_browser
+from driftline.fetch.browser.chromium_process import find_browser
 from driftline.fetch.browser.proxy import resolve
 from driftline.fetch.browser.renderer import Renderer
 from driftline.fetch.failures import NOTHING, Blocked

@@ -278,7 +278,7 @@ def _readings(stale: int, unread: int) -> Diagnosis:
 
 def _browser(settings: Settings, *, wanted: bool) -> Diagnosis:
     """Return whether pages can be rendered; the browser is started only if one is needed."""
-    from driftline.fetch.browser.chromium import find_browser
+    from driftline.fetch.browser.chromium_process import find_browser
 
     try:
         path = find_browser(settings.browser)
@@ -288,7 +288,7 @@ def _browser(settings: Settings, *, wanted: bool) -> Diagnosis:
         )
     if not wanted:
         return Diagnosis(what="Browser", well=True, detail=f"{path} (no page uses --render yet).")
-    from driftline.fetch.browser.chromium import try_browser
+    from driftline.fetch.browser.chromium_process import try_browser
 
     try:
         try_browser(path, settings)

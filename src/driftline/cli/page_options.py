@@ -105,7 +105,7 @@ def warn_of_browser(render: Render | None, named: str | None) -> None:
     """Print what has to be installed first, if a page is to be rendered and no browser is found."""
     if render is None:
         return
-    from driftline.fetch.browser.chromium import find_browser
+    from driftline.fetch.browser.chromium_process import find_browser
 
     try:
         find_browser(named)

@@ -21,9 +21,18 @@ from driftline.detection.extract.charset import decode_text
 from driftline.detection.extract.document import Extraction
 from driftline.detection.extract.filters import awaited_by, counts_also, how_read, sieve_of
 from driftline.detection.extract.regions import Blocks
-from driftline.detection.headline import exchanged, headline_of, reordered, restyled
+from driftline.detection.headline import headline_beside, headline_of
+from driftline.detection.headline_words import cut, exchanged, reordered, restyled
 from driftline.detection.jobs import Finding, Job
-from driftline.detection.messages import ACCEPTED, AWAITED, NOT_AWAITED, OUT_OF_MEMORY, REFILTERED, REREAD, own_failure
+from driftline.detection.messages import (
+    ACCEPTED,
+    AWAITED,
+    NOT_AWAITED,
+    OUT_OF_MEMORY,
+    REFILTERED,
+    REREAD,
+    own_failure,
+)
 from driftline.detection.noise.edits import (
     MOST_OF_NOISE,
     Experience,
@@ -33,11 +42,10 @@ from driftline.detection.noise.edits import (
     found_edits,
     line_of,
 )
-from driftline.detection.noise.judge import exchanged_lines, first_moved, judge
+from driftline.detection.noise.judge import exchanged_lines, first_moved, in_other_sections, judge
 from driftline.detection.noise.judge_annotations import judge_all
 from driftline.detection.noise.learning import learn
 from driftline.detection.threats import intruders, mixed_content, why_executable
-from driftline.detection.wording import cut
 from driftline.errors import BrokenVersion, FailureKind, UnreadableBody
 from driftline.http.codings import decode_body
 from driftline.model.change import LEAST_SCORES, MINOR_KINDS, ChangeKind, ChangeSummary, Importance
@@ -331,9 +339,9 @@ def weigh(
 
     sides = read(old), read(new)
     judgement = judge_all(*sides, experience or Experience()) if counts_also(filters) else judge(*sides, experience)
-    if judgement.importance is Importance.NOISE:
-        return judgement
-    return replace(judgement, headline=_headline(judgement, old, new, sides, content_type))
+    noise = judgement.importance is Importance.NOISE
+    headline = headline_beside(judgement.edits) if noise else _headline(judgement, old, new, sides, content_type)
+    return replace(judgement, headline=headline)
 
 
 def _headline(
@@ -343,7 +351,10 @@ def _headline(
     edits = judgement.edits
     real = [edit for edit in edits if edit.noise is None]
     if judgement.by_order:
-        values = exchanged_lines(old.text, new.text) if judgement.importance is Importance.IMPORTANT else []
+        values: list[tuple[str, str, str]] = []
+        if judgement.importance is Importance.IMPORTANT:
+            sections = in_other_sections(old.text, sides[1])
+            values = exchanged_lines(old.text, new.text) or [one for one in sections if all(one)]
         return exchanged(values) if values else reordered(first_moved(old.text, new.text))
     if not real:
         edits = real = [replace(edit, noise=None) for edit in edits if edit.noise in MINOR_KINDS]
@@ -417,6 +428,6 @@ def _change(old: Side, new: Side, title: str, job: Job) -> tuple[ChangeSummary, 
     change = ChangeSummary(
         kind=judgement.kind, importance=importance, score=score, reason=reason, words_added=judgement.words_added,
         words_removed=judgement.words_removed, cause=cause, edits=found_edits(judgement.edits),
-        headline="" if importance is Importance.NOISE else headline,
+        headline="" if awaited is Importance.NOISE else headline,
     )  # fmt: skip
     return change, lesson, judgement.differs_at_every_fetch

@@ -13,21 +13,21 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from driftline.detection.diff.lines import without_hints
 from driftline.detection.extract.annotations import is_note
-from driftline.detection.messages import REORDERED, excerpts
-from driftline.detection.noise.edits import kind_of, line_of
-from driftline.detection.noise.volatile import dates_in, masked, names_age, names_money, names_revision, names_stock
-from driftline.detection.wording import (
+from driftline.detection.headline_words import (
     ENDS_SENTENCE,
     LONGEST,
+    LONGEST_ENTRY,
     LONGEST_SIDE,
     PUNCTUATION,
+    ROOM_FOR_REST,
     ChangedNumber,
     Difference,
     are_stamps,
+    arrow,
     changed_field,
     changed_value,
+    counted,
     cut,
     difference,
     in_words,
@@ -37,21 +37,27 @@ from driftline.detection.wording import (
     sides,
     value_of,
 )
+from driftline.detection.messages import place_beside_content
+from driftline.detection.noise.edits import BESIDE_CONTENT, kind_of, line_of
+from driftline.detection.noise.volatile import dates_in, masked, names_age, names_money, names_revision, names_stock
 from driftline.model.change import ChangeKind, NoiseKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from collections.abc import Set as AbstractSet
 
     from driftline.detection.diff.lines import Line
     from driftline.detection.diff.tables import ChangedCell
     from driftline.detection.noise.edits import JudgedDocument, LineEdit
 
-_LONGEST_ENTRY, _LONGEST_LABEL = 90, 40  # characters of its parts
-_ROOM_FOR_REST = 16  # characters for '(and 1,234 more)'
+_LONGEST_LABEL = 40  # characters
 _FEW_WORDS = 4
+_LONGEST_NAME = 8  # words that name what is sold out
+_AROUND_NAME = PUNCTUATION + "()[].!"
 _LONGEST_PREFIX = 6  # words before a number that are shown
 _LONG_LINE = 60  # characters: in a longer line, the heading above says better where a few words changed
 _MOST_LINES = 3  # of an entry
+_MOST_BESIDE = 5  # edits beside the content: more of them are another menu
 _MOST_EDITS = 12  # that are worded: the others are only counted
 _FEW_EDITS = 10  # with more of them, a cell of a table is not what matters most
 _AROUND = 3  # words
@@ -67,7 +73,6 @@ _NOT_THERE = re.compile(
 _IN_BRACKETS = re.compile(r"\s*\[[^\]]{1,20}\]$")
 _COUNT = re.compile(r"\d[\d.,]*( \w+)?")
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
-_UNSEEN = dict.fromkeys((0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF))
 
 
 class _Item(NamedTuple):
@@ -90,6 +95,8 @@ def headline_of(
     `cells` returns the table cells that changed, given texts of which one may be a cell.
     """
     real = [edit for edit in edits if edit.noise is None]
+    if feed:
+        real = _by_entries(real, old, new)
     if not real:
         return ""
     left = max(0, len(real) - _MOST_EDITS)
@@ -97,10 +104,59 @@ def headline_of(
     writer = _Writer(old, new, feed, _cell_labels(real, cells))
     items = [writer.rewritten(edit.old, edit.new, edit) for edit in real if edit.old and edit.new]
     added, removed = _links_of_entries(real, edits)
-    items += writer.added([*(edit.new for edit in real if edit.new and not edit.old), *added])
-    items += writer.removed([*(edit.old for edit in real if edit.old and not edit.new), *removed])
+    gone = [*(edit.old for edit in real if edit.old and not edit.new), *removed]
+    come = [*(edit.new for edit in real if edit.new and not edit.old), *added]
+    items += writer.added(come, {line.folded.casefold() for line in gone})
+    items += writer.removed(gone)
     items.sort(key=lambda item: item.rank)
-    return _counted(items[0].words(), len({item.key for item in items}) - 1 + left)
+    return counted(items[0].words(), len({item.key for item in items}) - 1 + left)
+
+
+def headline_beside(edits: Sequence[LineEdit]) -> str:
+    """Return the headline of noise that is a few edits beside the content: they are news if many pages have them."""
+    beside = [edit for edit in edits if edit.noise in BESIDE_CONTENT]
+    if not 0 < len(beside) <= _MOST_BESIDE:
+        return ""
+    first = beside[0]
+    assert first.noise is not None
+    if first.old and first.new:
+        words = in_words(difference(first.old.folded, first.new.folded), LONGEST_ENTRY)
+    else:
+        words = f"{'New' if first.new else 'Removed'}: {cut(line_of(first).folded, LONGEST_ENTRY)}"
+    place = place_beside_content(first.noise)
+    return counted(f"{place}: {words}" if place else words, len(beside) - 1)
+
+
+def _by_entries(real: Sequence[LineEdit], old: JudgedDocument, new: JudgedDocument) -> list[LineEdit]:
+    """Return the edits of a feed, where no line became that of another entry: one entry is new, the other dropped out.
+
+    Entries that dropped out at the end because new ones came are not counted.
+    """
+    before, after = _entries_by_line(old.text.split("\n")), _entries_by_line(new.text.split("\n"))
+    old_entries, new_entries = set(before.values()), set(after.values())
+    found: list[LineEdit] = []
+    for edit in real:
+        was, now = before.get(edit.old.at) if edit.old else None, after.get(edit.new.at) if edit.new else None
+        if edit.old and edit.new and was and now and was != now and (was not in new_entries or now not in old_entries):
+            found += replace(edit, new=None), replace(edit, old=None)
+        else:
+            found.append(edit)
+    come = [edit for edit in found if edit.old is None and after.get(line_of(edit).at) not in old_entries]
+    gone = [edit for edit in found if edit.new is None and before.get(line_of(edit).at) not in new_entries]
+    return [edit for edit in found if edit not in gone] if come else found
+
+
+def _entries_by_line(lines: Sequence[str]) -> dict[int, str]:
+    """Return, for each line of a feed, the link of its entry, which begins with the line above its link."""
+    found: dict[int, str] = {}
+    entry = ""
+    for at, line in enumerate(lines):
+        link = lines[at + 1] if at + 1 < len(lines) else ""
+        if "://" in link and "://" not in line:
+            entry = link
+        if entry:
+            found[at] = entry
+    return found
 
 
 def _replacements(real: Sequence[LineEdit]) -> list[LineEdit]:
@@ -129,44 +185,6 @@ def _links_of_entries(real: Sequence[LineEdit], edits: Sequence[LineEdit]) -> tu
         [edit.new for edit in links if edit.new and not edit.old and edit.new.place in new],
         [edit.old for edit in links if edit.old and not edit.new and edit.old.place in old],
     )
-
-
-def reordered(line: str) -> str:
-    """Return the headline of a page of which lines such as this one have another order."""
-    named = any(map(str.isalpha, line))
-    return f"In another order: {cut(line, _LONGEST_ENTRY)}" if named else REORDERED.removesuffix(".")
-
-
-def exchanged(lines: Sequence[tuple[str, str, str]]) -> str:
-    """Return the headline of lines that changed places, each with the line above it: 'Gold: Ann → Bob (and 1 more)'."""
-    above, before, after = lines[0]
-    label = f"{cut(above, _LONGEST_LABEL)}: " if above else ""
-    return _counted(f"{label}{sides(before, after)}", len(lines) - 1)
-
-
-def restyled(edits: Sequence[LineEdit]) -> str:
-    """Return the headline of lines with other quotes, dashes, gaps or hints; empty if they differ in more."""
-    if not all(_looks_alike(edit) for edit in edits):
-        return ""
-    before, after = (line.text if line else "" for line in (edits[0].old, edits[0].new))
-    if not before or not after:
-        return _counted(f"{'New' if after else 'Removed'}: {cut(after or before, _LONGEST_ENTRY)}", len(edits) - 1)
-    if _seen(before) == _seen(after):
-        return _counted(f"Characters that cannot be seen: {cut(after, LONGEST_SIDE)}", len(edits) - 1)
-    shown = [cut(text, LONGEST_SIDE) for text in excerpts(before, after, LONGEST_SIDE)]
-    return _counted(" → ".join(shown), len(edits) - 1)
-
-
-def _looks_alike(edit: LineEdit) -> bool:
-    if edit.old is None or edit.new is None:
-        return without_hints(line_of(edit).folded) == ""
-    one, other = (without_hints(line.folded).replace(" ", "") for line in (edit.old, edit.new))
-    return one == other
-
-
-def _seen(text: str) -> str:
-    """Return the text without characters of no width, and with plain spaces."""
-    return " ".join(text.translate(_UNSEEN).split())
 
 
 def _cell_labels(
@@ -251,7 +269,7 @@ class _Writer:
                 return self._replaced(part, line, kind).words()
             found = part
         if not found.prefix and not found.suffix:
-            return f"{'New entry' if self._feed else 'New'}: {cut(' '.join(found.come), _LONGEST_ENTRY)}"
+            return f"{'New entry' if self._feed else 'New'}: {cut(' '.join(found.come), LONGEST_ENTRY)}"
         if not found.is_sentence:
             return self._in_context(found, line)
         heading = self._label_of_heading(line)
@@ -259,7 +277,7 @@ class _Writer:
         within = bool(found.prefix) and not found.prefix[-1].endswith(ENDS_SENTENCE)
         before = found.prefix[-_AROUND:] if within else []
         dots = "… " if len(before) < len(found.prefix) and within else ""
-        words = cut(" ".join([*before, *(found.come or found.gone)]), _LONGEST_ENTRY)
+        words = cut(" ".join([*before, *(found.come or found.gone)]), LONGEST_ENTRY)
         return f"{'New' if found.come else 'Removed'}{where}: {dots}{words}"
 
     def _in_context(self, found: Difference, line: Line) -> str:
@@ -267,7 +285,7 @@ class _Writer:
         whole = not found.prefix and not found.suffix and max(len(found.gone), len(found.come)) <= _AROUND
         label = self._label_of(line) if whole else self._label_of_heading(line)
         lead = f"{cut(label, _LONGEST_LABEL)}: " if label else ""
-        return f"{lead}{in_words(found, LONGEST - _ROOM_FOR_REST - len(lead))}"
+        return f"{lead}{in_words(found, LONGEST - ROOM_FOR_REST - len(lead))}"
 
     def _numbered(self, number: ChangedNumber, line: Line) -> str:
         text = self._labelled(number.prefix, number.bare, number.tail, line)
@@ -275,7 +293,7 @@ class _Writer:
 
     def _labelled(self, prefix: list[str], bare: Sequence[str], tail: str, line: Line) -> str | None:
         """Return a number and what it became, with what it is the number of; None if nothing says that."""
-        both = f"{cut(bare[0], LONGEST_SIDE)} → {cut(bare[1], LONGEST_SIDE)}{tail}"
+        both = f"{arrow(*(cut(text, LONGEST_SIDE) for text in bare))}{tail}"
         words = " ".join(prefix).strip(PUNCTUATION)
         if words and len(prefix) <= _LONGEST_PREFIX and len(words) <= _LONGEST_LABEL:
             colon = ":" if len(prefix) > 1 and prefix[-1].endswith(":") else ""
@@ -323,16 +341,20 @@ class _Writer:
 
     def _availability(self, before: str, after: str, line: Line) -> str:
         gone, come = _NOT_THERE.search(before), _NOT_THERE.search(after)
-        heading = self._label_of_heading(line)
-        of = f": {cut(heading, _LONGEST_ENTRY - 20)}" if heading else ""
         if gone and not come and names_stock(after):
-            return f"Back in stock{of}"
+            return self._stock("Back in stock", gone, line)
         if come and not gone:
-            return f"{come[0][0].upper()}{come[0][1:].lower()}{of}"
+            return self._stock(come[0], come, line)
         return ""
 
-    def added(self, lines: Sequence[Line]) -> list[_Item]:
-        """Return the parts for lines that were added."""
+    def _stock(self, state: str, found: re.Match[str], line: Line) -> str:
+        """Return that something is available or not: what stands beside the words found, or the heading above."""
+        name = _named_beside(found) or self._label_of_heading(line)
+        of = f": {cut(name, LONGEST_ENTRY - 20)}" if name else ""
+        return f"{state[0].upper()}{state[1:].lower()}{of}"
+
+    def added(self, lines: Sequence[Line], removed: AbstractSet[str]) -> list[_Item]:
+        """Return the parts for lines that were added. The removed ones are given in lower case."""
         verb = "New entry" if self._feed else "New"
         found: list[_Item] = []
         for entry in self._entries(lines, self._new):
@@ -341,15 +363,14 @@ class _Writer:
             said = self._cells.get(("", entry[0].text))
             gone = _NOT_THERE.search(text) if stock and said is None else None
             if gone:
-                heading = self._label_of_heading(entry[0])
-                of = f": {cut(heading, _LONGEST_ENTRY - 20)}" if heading else ""
-                said = f"{gone[0][0].upper()}{gone[0][1:].lower()}{of}"
+                said = self._stock(gone[0], gone, entry[0])
             if said is not None:
                 found.append(_Item(0 if stock else 2, said, partial(str, said)))
                 continue
             short = len(text.split()) < _FEW_WORDS - 1 and not self._feed
             dated = names_revision(text) and bool(dates_in(text))
-            rank = 8 if dated else 0 if stock else 6 if short else 3 if self._is_telling(entry) else 4
+            recased = all(line.folded.casefold() in removed for line in entry)
+            rank = 8 if dated or recased else 0 if stock else 6 if short else 3 if self._is_telling(entry) else 4
             found.append(_Item(rank, text, partial(self._entry, verb, entry, self._new, short=short)))
         return found
 
@@ -388,11 +409,13 @@ class _Writer:
         """
         found: list[list[Line]] = []
         under_heading = False
+        of_feed = _entries_by_line(read.text.split("\n")) if self._feed else {}
         for line in sorted(lines, key=lambda line: line.at):
             last = found[-1] if found and line.at == found[-1][-1].at + 1 else None
             begins = self._begins(line, read)
-            if last is not None and self._feed:
-                joins = len(last) <= _MOST_LINES
+            if of_feed and found and line.at in of_feed:
+                last = found[-1]
+                joins = of_feed.get(last[-1].at) == of_feed[line.at]
             else:
                 joins = last is not None and not begins and (under_heading or _continues(last, line))
             if last is not None and joins:
@@ -401,6 +424,17 @@ class _Writer:
                 found.append([line])
                 under_heading = begins and read.has_heading(line.text)
         return found
+
+
+def _named_beside(stock: re.Match[str]) -> str:
+    """Return what a line names beside the words about stock that were found in it; empty if they are in a sentence."""
+    before, after = stock.string[: stock.start()], stock.string[stock.end() :]
+    bare_before, bare_after = before.strip(_AROUND_NAME), after.strip(_AROUND_NAME)
+    if bool(bare_before) == bool(bare_after):
+        return ""
+    apart = before.rstrip() != bare_before if bare_before else after.lstrip() != bare_after
+    name = bare_before or bare_after
+    return name if apart and _LETTERS.search(name) and len(name.split()) <= _LONGEST_NAME else ""
 
 
 def _continues(entry: Sequence[Line], line: Line) -> bool:
@@ -432,7 +466,7 @@ def _entry(entry: Sequence[Line], *, feed: bool = False, titled: bool = False) -
     first, others = lines[0], [text for text in lines[1:] if "://" not in text and not names_age(text)]
     if first.startswith("$"):
         others = []  # the next values of JSON have paths of their own
-    sentences = [text for text in others if len(text.split()) > _FEW_WORDS and masked(text)]
+    sentences = [text for text in others if len(text.split()) > _FEW_WORDS and len(masked(text).split()) > 2]
     if len(masked(first).split()) <= _FEW_WORDS and sentences:
         others = sentences
     elif feed:
@@ -441,10 +475,4 @@ def _entry(entry: Sequence[Line], *, feed: bool = False, titled: bool = False) -
         joint = " " if first.endswith(ENDS_SENTENCE) else ": " if others[0] in sentences else ", "
         if joint != ", " or len(first) + len(others[0]) + 2 <= LONGEST_SIDE + 10:
             first = f"{first}{joint}{others[0]}"
-    return cut(first, _LONGEST_ENTRY)
-
-
-def _counted(first: str, more: int) -> str:
-    if not more:
-        return cut(first, LONGEST)
-    return f"{cut(first, LONGEST - _ROOM_FOR_REST)} (and {more:,} more)"
+    return cut(first, LONGEST_ENTRY)

@@ -1,6 +1,6 @@
-"""The sentences that people read about changes and about responses that are not the page.
+"""The sentences that people read: why a change is noise, and why a response is not the page.
 
-Every enum that decides something gets its words here.
+Every enum that decides something gets its words here; those of headlines are in `headline_words`.
 
 Nothing is decided in this module, and no other part of the package may decide anything by the words that it returns.
 It needs no parser, so that the main process can import it too.
@@ -87,6 +87,11 @@ _ELLIPSIS = "…"
 def only_noise(kinds: Iterable[NoiseKind]) -> str:
     """Return the sentence for a change that these kinds of noise explain."""
     return f"Only {listed([_NOISE[kind] for kind in kinds])} changed."
+
+
+def place_beside_content(kind: NoiseKind) -> str:
+    """Return where an edit stands that this kind of noise explains; empty for links, which stand anywhere."""
+    return "" if kind is NoiseKind.LINKS else f"In {_NOISE[kind]}"
 
 
 def words_changed(added: int, removed: int, places: int) -> str:

@@ -18,9 +18,9 @@ from driftline.fetch.link_source import PageReturns
 from driftline.fetch.origins import LinkHost, LinkItem, Origin, Origins, WaitingLink, key_of, permit_of, without_user
 from driftline.fetch.redirects import answering_host, browser_redirect_hosts, document_of_page
 from driftline.fetch.robots import robots_text, robots_url
-from driftline.fetch.robots_admission import BUSY, MOST_WHOLE_LINKS, ROBOTS, Admission, Decisions
+from driftline.fetch.robots_admission import MOST_WHOLE_LINKS, ROBOTS, Admission, Decisions
 from driftline.fetch.robots_cache import RobotsCache
-from driftline.http.headers import retry_after
+from driftline.http.headers import BUSY, retry_after
 from driftline.model.outcome import Document, Failed, Link
 from driftline.urls import without_password
 

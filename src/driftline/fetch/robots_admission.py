@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from driftline.fetch.origins import LinkHost, LinkItem, Origin, WaitingLink, key_of
 from driftline.fetch.redirects import document_of_page, failure_at_target, unfetched_document
 from driftline.fetch.robots import robots_url
+from driftline.http.headers import BUSY
 from driftline.model.outcome import Failed, Link
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from driftline.model.outcome import Document
     from driftline.model.page import Failure
 
-BUSY = (429, 503)  # statuses that ask the client to slow down, with or without a Retry-After
 ROBOTS = -1  # sentinel page id of a robots.txt request
 MOST_WHOLE_LINKS = 2_000  # links that wait in memory; of more than that, only the page ids are kept
 _TRIES = 3  # requests for a robots.txt that is answered with 429 or 503

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 
+BUSY = (429, 503)  # statuses that ask the client to slow down, with or without a Retry-After
 LONGEST_PAUSE = 86_400.0  # seconds of a Retry-After; longer ones are cut, because some servers send years
 _LONGEST_VALIDATOR = 1_000  # characters
 _USUAL_LENGTH = len("Sun, 06 Nov 1994 08:49:37 GMT")

@@ -170,8 +170,8 @@ class Edit:
 class ChangeSummary:
     """What differs between two versions, in a few figures, one sentence and the most important edits.
 
-    The `headline` says what changed in one line; it is empty for noise. `score` is from 0 to 1: at least 0.5 if the
-    change is important, and less than that, but at least 0.4, if it is minor.
+    The `headline` says what changed in one line; of noise, only edits beside the content have one. `score` is from 0 to
+    1: at least 0.5 if the change is important, and less than that, but at least 0.4, if it is minor.
     `cause` is the same for the same edits on another page, and empty if nothing was edited but what changes by itself.
     """
 

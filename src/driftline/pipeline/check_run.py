@@ -239,9 +239,9 @@ class _CheckStages:
 
     def _renderer(self) -> PageRenderer:
         # most runs need no browser, and none of what drives it
-        from driftline.fetch.browser.renderer import Renderer as Chromium
+        from driftline.fetch.browser.renderer import Renderer
 
-        return Chromium(self._settings, self._clock, blocked=self._blocked)
+        return Renderer(self._settings, self._clock, blocked=self._blocked)
 
 
 class Run:

@@ -16,7 +16,7 @@ from sqlalchemy.exc import IntegrityError
 
 from driftline.durations import utc
 from driftline.errors import StoreError, StoreUnavailable
-from driftline.http.headers import retry_after, validators
+from driftline.http.headers import BUSY, retry_after, validators
 from driftline.model.change import change_id
 from driftline.model.event import Danger
 from driftline.model.outcome import Changed, Failed, Lesson, Link, Outcome, Proof, Recorded, Unchanged, version_made_by
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-_BUSY = (429, 503)  # statuses that may come with a Retry-After
 _NO_REQUESTS = 0.0  # `ended_at` of a run that has not sent any request yet
 FAIL_AFTER = 3  # failed checks in a row that make a page failing, unless set otherwise
 _RESUME_WITHIN = 3_600.0  # seconds after its start for which an interrupted run can be continued
@@ -365,7 +364,7 @@ def _insert_found(store: Store, connection: Connection, outcomes: Sequence[Outco
                 continue
             version, change = (None, None) if outcome.noise is None else (outcome.noise.version, outcome.noise.change)
         elif isinstance(outcome, Failed):
-            wait = retry_after(document.headers, document.fetched_at) if document.status in _BUSY else None
+            wait = retry_after(document.headers, document.fetched_at) if document.status in BUSY else None
             if wait is not None:
                 retries.append((document.fetched_at + wait, link.page_id))
             continue

@@ -14,7 +14,7 @@ Pages and checks
 - `versions`: the past states of pages. `reading` as in `states`; `unread` is a reading that the version could not be
   given, `reread_at` when another reading changed its text.
 - `changes`: two versions that differ. `edits` is a JSON list: before, after, region, kind and heading. `headline` is
-  what changed in one line. Both are null for noise.
+  what changed in one line. Edits are null for noise, and mostly the headline, too.
 - `feedback`: what the user called changes, with their keys in the memories; a change keeps its own importance.
 - `turns`: the checks by which a page began to fail or recovered. `warnings`: dangerous content that checks found.
 - `ignored`: the checks since which parts of a page are ignored, with the first part, how many others there are, and

@@ -1,7 +1,8 @@
 """The canonical form of a URL, so that one page has one URL. docs/urls.md lists what is normalised and what is not.
 
 It is made in two steps: a URL is `written` by the WHATWG URL standard, as every browser does, then `reduced` by rules
-of our own. A watched page keeps the URL that it was added with, so pages are looked up by both forms.
+of our own, which leave out tracking parameters. A watched page keeps the URL that it was added with, so pages are
+looked up by both forms.
 """
 
 from __future__ import annotations

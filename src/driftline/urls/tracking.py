@@ -1,7 +1,7 @@
 """Tracking parameters, which advertising and newsletters add to URLs to know where a visitor came from.
 
 They do not change the page, and make a hundred URLs of one. A name is listed only if it is used for nothing else:
-`ref`, `source` or `cid` select the page on some sites.
+`ref`, `source` or `cid` select the page on some sites. `canonical.reduced` takes them out of a URL.
 """
 
 from __future__ import annotations

@@ -158,7 +158,7 @@ class Publisher:
         elif kind is None:
             raise self._error
 
-    def recorded(self, recorded: Recorded) -> None:
+    def note_findings(self, recorded: Recorded) -> None:
         """Publish what these outcomes, which were just committed, found; soon, and in the publisher's thread."""
         changes = changes_to_report(recorded.outcomes)
         noise = [one.document.fetched_at for one in changes if one.change.importance is Importance.NOISE]

@@ -280,11 +280,11 @@ class Watcher:
         """Check pages, and crawl sites in between: two pipelines would not know of each other's requests to a host."""
         watch_list, stop, once = self._watch_list, self._stop, self._options.once
 
-        def recorded(recorded: Recorded) -> None:
-            scheduler.record_lifetimes(recorded.outcomes)
-            publisher.recorded(recorded)
-            result.found.update([outcome.verdict for outcome in recorded.outcomes])
-            self._recorded(recorded)
+        def pass_on(batch: Recorded) -> None:
+            scheduler.record_lifetimes(batch.outcomes)
+            publisher.note_findings(batch)
+            result.found.update([outcome.verdict for outcome in batch.outcomes])
+            self._recorded(batch)
 
         for sentence in () if once else watch_list.shortages(self._options.budget):
             self._remark(sentence)
@@ -294,7 +294,7 @@ class Watcher:
         planner: Planner | None = None
         memory = MemoryTrimmer()
         while True:
-            with watch_list.keep_checking(recorded, claim=claim, stop=stop, slow=self._slow) as running:
+            with watch_list.keep_checking(pass_on, claim=claim, stop=stop, slow=self._slow) as running:
                 if planner is None:
                     planner = watch_list.planner(scheduler, running.feed, stop, self._remark, slow=self._slow)
                 else:

@@ -6,7 +6,7 @@ import pytest
 
 from driftline.detection.examine import Side, weigh
 from driftline.detection.extract.document import Extraction
-from driftline.detection.wording import LONGEST
+from driftline.detection.headline_words import LONGEST
 
 FILLER = "<p>" + "A paragraph that says the same at every check, so that the page is not a small one. " * 6 + "</p>"
 HTML = "text/html; charset=utf-8"
@@ -158,6 +158,41 @@ def test_words_come_before_counts_dates_and_capital_letters(old: str, new: str, 
     assert headline(old, new) == expected
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("<h2>Lamps</h2><li>Nova – in stock</li>", "<h2>Lamps</h2><li>Nova – out of stock</li>", "Out of stock: Nova"),
+        ("<h2>Lamps</h2><li>Nova: sold out</li>", "<h2>Lamps</h2><li>Nova: available</li>", "Back in stock: Nova"),
+        ("<h2>Lamps</h2><p>x</p>", "<h2>Lamps</h2><p>x</p><li>Luna (sold out)</li>", "Sold out: Luna"),
+        # a sentence names nothing
+        ("<h2>Nova</h2><p>This is available.</p>", "<h2>Nova</h2><p>This is sold out.</p>", "Sold out: Nova"),
+    ],
+)
+def test_what_is_sold_out_is_named_by_its_own_line(old: str, new: str, expected: str) -> None:
+    assert headline(old, new) == expected
+
+
+def test_a_line_with_other_capitals_comes_last() -> None:
+    old = "<main><p>Cloud (Hosting) Service</p><p>x</p><p>y</p>"
+    new = "<main><p>x</p><p>y</p><p>Cloud (hosting) service</p><h3>Our partners may read all files</h3>"
+    assert headline(old, new).startswith("New: Our partners may read all files (and ")
+
+
+def test_arrows_of_the_page_are_told_apart_from_ours() -> None:
+    assert (
+        headline("<p>Route: Ulm → Bonn</p>", "<p>Route: Ulm → Kiel</p>") == "“Route: Ulm → Bonn” → “Route: Ulm → Kiel”"
+    )
+
+
+def test_an_entry_of_another_section_is_named_with_both() -> None:
+    page = "<dl><dt>Done</dt><dd>Roof</dd>{}<dt>Open</dt>{}<dd>Door</dd></dl>"
+    assert headline(page.format("<dd>Wall</dd>", ""), page.format("", "<dd>Wall</dd>")) == "Wall: Done → Open"
+    page = "<h2>Open jobs</h2><p>Nurse</p>{}<h2>Filled jobs</h2>{}<p>Cook</p>"
+    assert headline(page.format("<p>Baker</p>", ""), page.format("", "<p>Baker</p>")) == (
+        "Baker: Open jobs → Filled jobs"
+    )
+
+
 def test_of_lines_in_another_order_one_with_words_is_named() -> None:
     table = "<table><tr><th>Rank<th>Club{}{}</table>"
     one, other = "<tr><td>1<td>Old Rooks", "<tr><td>2<td>Castle Club"
@@ -178,6 +213,34 @@ def test_documents_of_other_kinds_have_headlines_in_their_own_terms() -> None:
     assert headline(FEED.format(""), FEED.format(ENTRY), content_type="application/rss+xml") == (
         "New entry: Second post about things"
     )
+
+
+def feed(*numbers: int) -> str:
+    fruits = ["apples", "pears", "plums", "cherries", "grapes", "lemons", "limes", "melons", "figs", "dates"]
+    return FEED.format("".join(
+        f"<item><title>Story {number} about {fruits[number]}</title><link>http://a.example/{number}</link>"
+        f"<pubDate>Mon, {number:02d} Jan 2024 10:00:00 GMT</pubDate>"
+        f"<description>What happened to {fruits[number]} on day {number} in the town.</description></item>"
+        for number in numbers
+    ))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (feed(3, 2, 1), feed(4, 3, 2, 1),
+         "New entry: Story 4 about grapes: What happened to grapes on day 4 in the town."),
+        # the oldest ones drop out
+        (feed(3, 2, 1), feed(4, 3, 2),
+         "New entry: Story 4 about grapes: What happened to grapes on day 4 in the town."),
+        (feed(3, 2, 1), feed(6, 5, 4),
+         "New entry: Story 6 about limes: What happened to limes on day 6 in the town. (and 2 more)"),
+        (feed(4, 3, 2, 1), feed(4, 2, 1),
+         "Removed: Story 3 about cherries: What happened to cherries on day 3 in the town."),
+    ],
+)  # fmt: skip
+def test_the_entries_of_a_feed_are_told_apart_by_their_links(old: str, new: str, expected: str) -> None:
+    assert headline(old, new, content_type="application/rss+xml") == expected
 
 
 def test_the_values_of_data_are_named_by_what_they_belong_to() -> None:
@@ -209,6 +272,18 @@ def test_the_values_of_data_are_named_by_what_they_belong_to() -> None:
     )
     assert headline(old, plans.format("2026-01-05T10:00:00Z", "ok", team), content_type="application/json").startswith(
         "New: $.plans[name=Team]"
+    )
+
+
+def test_a_few_edits_beside_the_content_have_a_headline_in_case_many_pages_share_them() -> None:
+    page = "<main><h1>Page</h1></main><nav><li><a href=a>Home</a>{}</nav><footer><p>Open all {}</p>{}</footer>"
+    footer = page.format("", "week", ""), page.format("", "week", "<p>We have moved.</p>")
+    assert headline(*footer) == "In the page footer: New: We have moved."
+    assert headline(page.format("", "week", ""), page.format("", "year", "")) == (
+        "In the page footer: Open all week → Open all year"
+    )
+    assert headline(page.format("", "week", ""), page.format("<li><a href=j>Jobs</a>", "week", "")) == (
+        "In the navigation: New: Jobs"
     )
 
 

@@ -85,9 +85,9 @@ def test_what_an_earlier_run_left_is_published_at_once() -> None:
 def test_a_change_waits_two_seconds_for_others() -> None:
     evening = Evening()
     publisher = evening.publisher()
-    publisher.recorded(changes(1))
+    publisher.note_findings(changes(1))
     evening.pass_by(publisher, 1.5)
-    publisher.recorded(changes(2))
+    publisher.note_findings(changes(2))
     assert evening.published == []
     evening.pass_by(publisher, 0.5)
     assert evening.published == [2.0]
@@ -114,7 +114,7 @@ IGNORED = Ignored(
 def test_what_else_was_found_is_published_like_changes(recorded: Recorded) -> None:
     evening = Evening()
     publisher = evening.publisher()
-    publisher.recorded(recorded)
+    publisher.note_findings(recorded)
     evening.pass_by(publisher, 2.0)
     assert evening.published == [2.0]
 
@@ -122,9 +122,9 @@ def test_what_else_was_found_is_published_like_changes(recorded: Recorded) -> No
 def test_changes_do_not_wait_for_noise_that_keeps_coming() -> None:
     evening = Evening()
     publisher = evening.publisher()
-    publisher.recorded(changes(1))
+    publisher.note_findings(changes(1))
     for number in range(2, 42):
-        publisher.recorded(noise(number))
+        publisher.note_findings(noise(number))
         evening.pass_by(publisher, 1.0)
     assert evening.published[0] == 2.0
     assert evening.with_noise[0][0] == pytest.approx(30.0, abs=2.0)
@@ -133,9 +133,9 @@ def test_changes_do_not_wait_for_noise_that_keeps_coming() -> None:
 def test_noise_is_published_once_no_more_comes() -> None:
     evening = Evening()
     publisher = evening.publisher()
-    publisher.recorded(noise(1))
+    publisher.note_findings(noise(1))
     evening.pass_by(publisher, 1.0)
-    publisher.recorded(noise(2))
+    publisher.note_findings(noise(2))
     evening.pass_by(publisher, 4.0)
     assert [at for at, _ in evening.with_noise] == [4.0], "once"
 
@@ -143,9 +143,9 @@ def test_noise_is_published_once_no_more_comes() -> None:
 def test_noise_that_is_recorded_while_other_noise_is_published_waits_for_its_own() -> None:
     evening = Evening()
     publisher = evening.publisher()
-    publisher.recorded(noise(1, at=1_000.0))
+    publisher.note_findings(noise(1, at=1_000.0))
     late = iter([noise(2, at=1_002.5)])
-    evening.meanwhile = lambda: publisher.recorded(next(late, Recorded([])))
+    evening.meanwhile = lambda: publisher.note_findings(next(late, Recorded([])))
     evening.pass_by(publisher, 3.0)
     assert evening.with_noise == [(2.0, 1_000.0)], "not what was fetched later"
     evening.pass_by(publisher, 3.0)
@@ -155,7 +155,7 @@ def test_noise_that_is_recorded_while_other_noise_is_published_waits_for_its_own
 def test_noise_that_was_not_counted_yet_is_not_published_with_changes() -> None:
     evening = Evening()
     publisher = evening.publisher()
-    publisher.recorded(changes(1))
+    publisher.note_findings(changes(1))
     evening.pass_by(publisher, 11.0)
     assert len(evening.published) > 1
     assert evening.with_noise == []
@@ -164,7 +164,7 @@ def test_noise_that_was_not_counted_yet_is_not_published_with_changes() -> None:
 def test_noise_is_published_the_next_time_if_the_store_was_away() -> None:
     evening = Evening()
     publisher = evening.publisher()
-    publisher.recorded(noise(1, at=1_000.0))
+    publisher.note_findings(noise(1, at=1_000.0))
     evening.now += 2.0
     evening.error = StoreUnavailable("The store is away.")
     with pytest.raises(StoreUnavailable):
@@ -177,7 +177,7 @@ def test_noise_is_published_the_next_time_if_the_store_was_away() -> None:
 def test_checks_that_found_nothing_publish_nothing() -> None:
     evening = Evening()
     publisher = evening.publisher()
-    publisher.recorded(Recorded([new(), unchanged()]))
+    publisher.note_findings(Recorded([new(), unchanged()]))
     evening.pass_by(publisher, 4.0)
     assert evening.published == []
 
@@ -192,8 +192,8 @@ def test_what_other_processes_recorded_is_published_within_seconds() -> None:
 def test_everything_is_published_at_the_end() -> None:
     evening = Evening()
     with evening.fresh() as publisher:
-        publisher.recorded(changes(1))
-        publisher.recorded(noise(2))
+        publisher.note_findings(changes(1))
+        publisher.note_findings(noise(2))
     assert evening.with_noise[-1] == (0.0, math.inf)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -43,6 +44,7 @@ BESIDE_CONTENT = frozenset({*NOISE_OF_REGION.values(), NoiseKind.LINKS})
 REWRITTEN_PAGE = 300  # edits: a page with more of them was rewritten
 _CLAUSE, _SENTENCE = 7, 11  # spaces: a line with as many is, or has, a sentence
 _SHORT = 100  # characters: in a longer sentence, words about stock are about something else
+_TERM = re.compile(rb">([^<>]{1,100})</dt>")
 _MOST_KINDS = 3  # kinds of noise that a sentence names
 _SOME_EDITS = 80  # edits of a page that was not rewritten
 _MOST_EDITS = 20  # edits of a change that are kept
@@ -83,8 +85,8 @@ class Judgement:
     `moved` if lines of its content have another order, and `by_order` if that alone decided how important it is;
     `shuffled` if they have another one at every fetch.
 
-    The `headline` says what changed in one line, and is empty for noise. `ignored` are the parts that earlier checks
-    explain for the first time.
+    The `headline` says what changed in one line, and is empty for most noise. `ignored` are the parts that earlier
+    checks explain for the first time.
     """
 
     importance: Importance
@@ -210,6 +212,10 @@ class JudgedDocument:
         """Return whether this is what names a value: the term of a list of definitions, or the head of a row."""
         name = text.encode()
         return bool(text) and any(name + end in self.body for end in (b"</dt>", b"</th>", b"</label>"))
+
+    def terms(self) -> set[str]:
+        """Return the short terms of lists of definitions, as far as they stand in the markup as they are shown."""
+        return {term.decode("utf-8", "replace").strip() for term in _TERM.findall(self.body)}
 
     def block_of(self, line: Line | None) -> Block | None:
         """Return the block of a line; None if the document is extracted in another way by now."""

@@ -65,6 +65,7 @@ from driftline.model.change import LEAST_SCORES, MINOR_KINDS, Importance, NoiseK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
 
     from driftline.detection.diff.lines import Line, Matching
     from driftline.detection.extract.regions import Blocks
@@ -279,7 +280,7 @@ def _order(other: str, new: JudgedDocument, experience: Experience, redrawn: set
         if all(heading in redrawn or is_redrawn(heading, experience) for heading in headings):
             return Importance.NOISE
         relabelled = any(_is_relabelled(before, after, at, experience) for at in places)
-        important = relabelled or _are_exchanged(before, after, blocks) or _is_in_another_section(other, new)
+        important = relabelled or _are_exchanged(before, after, blocks) or bool(in_other_sections(other, new))
         return Importance.IMPORTANT if important else Importance.MINOR
     # lines that occur several times may have changed places, as the states of things in a table do
     swapped = before != after and len(before) == len(after) and sorted(before) == sorted(after)
@@ -290,23 +291,30 @@ def _order(other: str, new: JudgedDocument, experience: Experience, redrawn: set
     return Importance.IMPORTANT if matters else Importance.NOISE
 
 
-def _is_in_another_section(other: str, new: JudgedDocument) -> bool:
-    """Return whether a line of the content stands under another heading now, as a job that was filled."""
-    headings, old_headings = new.headings, new.headings.of_text(other)
-    if not headings.texts:
-        return False
-    before = {text: at for at, text in enumerate(other.split("\n"))}
+def in_other_sections(other: str, new: JudgedDocument) -> list[tuple[str, str, str]]:
+    """Return lines of the content that stand under another heading or term now, as a job that was filled, and both."""
     blocks = new.blocks()
+    begin = {*new.headings.texts, *new.terms()}
+    if not begin:
+        return []
+    before, after = _sections(other.split("\n"), begin), _sections(blocks.lines, begin)
     once = {text for text, count in Counter(blocks.lines).items() if count == 1}
-    return any(
-        text in once
-        and (was := before.get(text)) is not None
-        and text not in headings.texts
-        and blocks[at].region not in NOISE_OF_REGION
-        and not blocks[at].linked
-        and old_headings.above(was) != headings.above(at)
-        for at, text in enumerate(blocks.lines)
-    )
+    return [
+        (text, before[text], after[text]) for at, text in enumerate(blocks.lines)
+        if text in once and text not in begin and text in before and before[text] != after[text]
+        and blocks[at].region not in NOISE_OF_REGION and not blocks[at].linked
+    ]  # fmt: skip
+
+
+def _sections(lines: Sequence[str], begin: AbstractSet[str]) -> dict[str, str]:
+    """Return, for each line, the last one above it with which a section begins."""
+    found: dict[str, str] = {}
+    section = ""
+    for line in lines:
+        found[line] = section
+        if line in begin:
+            section = line
+    return found
 
 
 def _are_exchanged(before: Sequence[str], after: Sequence[str], blocks: Blocks) -> bool:

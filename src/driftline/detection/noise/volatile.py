@@ -131,6 +131,7 @@ _SIGNS_OF_STOCK = (
     "verfügbar", "lieferbar", "agotad", "esaurit", "esgotad", "leverbaar", "voorraad", "uitverkocht", "slutsåld",
 )  # fmt: skip
 _PROTECTED = re.compile(r"\[email[\s\u00a0]+protected\]", re.IGNORECASE)
+# the same for `_AGES`
 _SIGNS_OF_AGES = ("ago", "esterday", "now", "il y a", "vor ", "hace ", "geleden", "gestern", "gisteren", "назад", "前")
 _AGES = re.compile(
     r"\b(?:just now|yesterday|(?:an?|one|\d+)\s+(?:sec(?:ond)?|min(?:ute)?|h(?:ou)?r|day|week|month|year)s?\s+ago"

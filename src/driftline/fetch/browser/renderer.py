@@ -1,4 +1,7 @@
-"""Rendering pages in a browser, which is started with the first page and again after a crash, and why that can fail."""
+"""Opens pages in Chromium, one tab for each, and takes their HTML and screenshot.
+
+The browser is started with the first page, and again after a crash.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from driftline.errors import DriftlineError, FailureKind, RunStopped
 from driftline.fetch.address_guard import judge_for
 from driftline.fetch.browser.browser_credentials import BrowserCredentials, CredentialSender
 from driftline.fetch.browser.capture import Captured, capture
-from driftline.fetch.browser.chromium import BrowserGone, Chromium, find_browser
+from driftline.fetch.browser.chromium_process import BrowserGone, Chromium, find_browser
 from driftline.fetch.browser.proxy import Gateway, resolve
 from driftline.fetch.failures import NOTHING, blocked_document, unsafe_failure
 from driftline.http.credentials import MissingSecret

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from driftline.errors import BadSetting, DriftlineError
-from driftline.fetch.browser.chromium import find_browser
+from driftline.fetch.browser.chromium_process import find_browser
 from driftline.fetch.browser.steps import Action, check_steps, parse_step
 
 

@@ -9,18 +9,25 @@ import re
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
 
-from driftline.detection.messages import excerpts
+from driftline.detection.diff.lines import without_hints
+from driftline.detection.messages import REORDERED, excerpts
+from driftline.detection.noise.edits import line_of
 from driftline.detection.noise.volatile import dates_in, masked, names_money, names_revision
 from driftline.model.change import ChangeKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from driftline.detection.noise.edits import LineEdit
+
 LONGEST = 120  # characters of a headline
 LONGEST_SIDE = 44  # characters of what was, and of what is
+LONGEST_ENTRY = 90  # characters of an entry that was added or removed
+ROOM_FOR_REST = 16  # characters for '(and 1,234 more)'
 PUNCTUATION = " \t,;:–—-|·•"
 ENDS_SENTENCE, ENDS_CLAUSE = (".", "!", "?"), (".", "!", "?", ",", ";", ":", ")")
 _LONGEST_LABEL, _LONGEST_PATH = 40, 60
+_UNSEEN = dict.fromkeys((0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF))
 _FEW_WORDS, _MANY_WORDS = 4, 6
 _AROUND = 3  # words
 _APART = 3  # words that two differences of a line have between them, unless they are one
@@ -131,7 +138,7 @@ class ChangedNumber(NamedTuple):
     def named(self) -> str:
         """Return the number where nothing else on the page says what it is."""
         noun = "Price " if self.money else "Version " if self.version else ""
-        return f"{'' if _LETTERS.search(masked(self.bare[0])) else noun}{' → '.join(self.bare)}{self.tail}"
+        return f"{'' if _LETTERS.search(masked(self.bare[0])) else noun}{arrow(*self.bare)}{self.tail}"
 
 
 def _without_punctuation(text: str) -> str:
@@ -209,7 +216,12 @@ def is_trivial(before: str, after: str) -> bool:
 
 def sides(before: str, after: str) -> str:
     """Return what was and what is: 'ok → degraded'."""
-    return f"{cut(before.strip(), LONGEST_SIDE)} → {cut(after.strip(), LONGEST_SIDE)}"
+    return arrow(cut(before.strip(), LONGEST_SIDE), cut(after.strip(), LONGEST_SIDE))
+
+
+def arrow(before: str, after: str) -> str:
+    """Return both with an arrow between them, in quotes if they have arrows of their own."""
+    return f"“{before}” → “{after}”" if "→" in before or "→" in after else f"{before} → {after}"
 
 
 def in_words(found: Difference, room: int) -> str:
@@ -220,7 +232,7 @@ def in_words(found: Difference, room: int) -> str:
     prefix, gone, come, suffix = found
     if max(map(len, (*gone, *come)), default=0) > LONGEST_SIDE:
         # a script without spaces: what differs is somewhere within the word
-        return " → ".join(excerpts(" ".join(gone), " ".join(come), LONGEST_SIDE))
+        return arrow(*excerpts(" ".join(gone), " ".join(come), LONGEST_SIDE))
     lead, tail = [*prefix], [*suffix]
     room -= len(" → ")
 
@@ -245,7 +257,7 @@ def in_words(found: Difference, room: int) -> str:
     half = room // 2
     most = max(half, room - width[1]), max(half, room - width[0])
     both = [dots + " ".join([*lead, *words, *tail]) for words in (gone, come)]
-    return " → ".join(cut(text, size) for text, size in zip(both, most, strict=True))
+    return arrow(*(cut(text, size) for text, size in zip(both, most, strict=True)))
 
 
 def _same_sentence(words: Sequence[str]) -> list[str]:
@@ -317,7 +329,7 @@ def changed_value(before: str, after: str) -> str | None:
     names = _XML_NAME.fullmatch(one[1]), _XML_NAME.fullmatch(other[1])
     if not names[0] or not names[1] or names[0][2] == names[1][2]:
         return None
-    return " → ".join(excerpts(names[0][2], names[1][2], LONGEST_SIDE))
+    return arrow(*excerpts(names[0][2], names[1][2], LONGEST_SIDE))
 
 
 def are_stamps(before: str, after: str) -> bool:
@@ -347,6 +359,51 @@ def tail_of(suffix: Sequence[str], *, whole: bool = False) -> str:
         while clause and _STOPS.fullmatch(clause[-1]):
             clause.pop()
     return f" {cut(' '.join(clause), _LONGEST_LABEL)}".rstrip(PUNCTUATION + ".!?)")
+
+
+def reordered(line: str) -> str:
+    """Return the headline of a page of which lines such as this one have another order."""
+    named = any(map(str.isalpha, line))
+    return f"In another order: {cut(line, LONGEST_ENTRY)}" if named else REORDERED.removesuffix(".")
+
+
+def exchanged(lines: Sequence[tuple[str, str, str]]) -> str:
+    """Return the headline of lines that changed places, each with the line above it: 'Gold: Ann → Bob (and 1 more)'."""
+    above, before, after = lines[0]
+    label = f"{cut(above, _LONGEST_LABEL)}: " if above else ""
+    return counted(f"{label}{sides(before, after)}", len(lines) - 1)
+
+
+def restyled(edits: Sequence[LineEdit]) -> str:
+    """Return the headline of lines with other quotes, dashes, gaps or hints; empty if they differ in more."""
+    if not all(_looks_alike(edit) for edit in edits):
+        return ""
+    before, after = (line.text if line else "" for line in (edits[0].old, edits[0].new))
+    if not before or not after:
+        return counted(f"{'New' if after else 'Removed'}: {cut(after or before, LONGEST_ENTRY)}", len(edits) - 1)
+    if _seen(before) == _seen(after):
+        return counted(f"Characters that cannot be seen: {cut(after, LONGEST_SIDE)}", len(edits) - 1)
+    shown = [cut(text, LONGEST_SIDE) for text in excerpts(before, after, LONGEST_SIDE)]
+    return counted(arrow(*shown), len(edits) - 1)
+
+
+def _looks_alike(edit: LineEdit) -> bool:
+    if edit.old is None or edit.new is None:
+        return without_hints(line_of(edit).folded) == ""
+    one, other = (without_hints(line.folded).replace(" ", "") for line in (edit.old, edit.new))
+    return one == other
+
+
+def _seen(text: str) -> str:
+    """Return the text without characters of no width, and with plain spaces."""
+    return " ".join(text.translate(_UNSEEN).split())
+
+
+def counted(first: str, more: int) -> str:
+    """Return a headline with how many other parts there are."""
+    if not more:
+        return cut(first, LONGEST)
+    return f"{cut(first, LONGEST - ROOM_FOR_REST)} (and {more:,} more)"
 
 
 def cut(text: str, most: int = LONGEST) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("playwright")
 
-from driftline.fetch.browser.chromium import BrowserGone, Chromium
+from driftline.fetch.browser.chromium_process import BrowserGone, Chromium
 from support.making import settings
 
 

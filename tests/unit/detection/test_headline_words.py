@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.detection.wording import (
+from driftline.detection.headline_words import (
     LONGEST,
     changed_field,
     changed_value,
