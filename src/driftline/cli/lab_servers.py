@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path  # noqa: TC003 typer reads the annotations when it runs
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,11 @@ from driftline.cli.options import JsonOption  # noqa: TC001 typer reads the anno
 from driftline.cli.output import print_json, say
 from driftline.cli.text_tables import print_plain_table, show_progress
 from driftline.errors import BadSetting
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from driftline.lab.bench.faults_bench import FaultRow
 
 
 def web(
@@ -210,29 +215,38 @@ def faults(
         line = " ".join(names)
         return not only or any(all(word in line for word in words.split()) for words in only)
 
-    rows = list(measure(restarts=restarts, freeze=freeze, kills=kills, seed=seed, only=wanted, progress=show_progress))
-    show_progress("")
+    rows: list[FaultRow] = []
+    try:
+        rows.extend(
+            measure(restarts=restarts, freeze=freeze, kills=kills, seed=seed, only=wanted, progress=show_progress)
+        )
+    finally:  # what was measured until something went wrong took long
+        show_progress("")
+        if rows and not as_json:
+            _print_faults(rows, LONGEST_RECOVERY)
     if not rows:
         raise BadSetting("There is no such row: name it by store, fault and command, such as 'sqlite locked run'.")
     if as_json:
         print_json([{**asdict(row), "holds": row.holds} for row in rows])
-    else:
-        print_plain_table(
-            ("store", "fault", "command", "times", "changes", "lost", "twice", "unreported", "again", "recovery s",
-             "at once", "shortest s", "delay s", ""),
-            [
-                (row.store, row.fault, row.command, row.times, row.changes, row.lost, row.duplicated, row.unreported,
-                 row.repeated, "-" if row.recovery is None else f"{row.recovery:.1f}", row.at_once,
-                 f"{row.shortest:.3f}", f"{row.delay:g}", "" if row.holds else "<- failed")
-                for row in rows
-            ],
-            left=("fault", "command", ""),
-        )  # fmt: skip
-        broken = sum(not row.holds for row in rows)
-        say(f"{len(rows) - broken} of {len(rows)} rows hold: nothing lost, recorded twice or unreported, polite, and "
-            f"at work within {LONGEST_RECOVERY:g} s.")  # fmt: skip
     if not all(row.holds for row in rows):
         raise typer.Exit(1)
+
+
+def _print_faults(rows: Sequence[FaultRow], longest: float) -> None:
+    print_plain_table(
+        ("store", "fault", "command", "times", "changes", "lost", "twice", "unreported", "again", "recovery s",
+         "at once", "shortest s", "delay s", ""),
+        [
+            (row.store, row.fault, row.command, row.times, row.changes, row.lost, row.duplicated, row.unreported,
+             row.repeated, "-" if row.recovery is None else f"{row.recovery:.1f}", row.at_once,
+             f"{row.shortest:.3f}", f"{row.delay:g}", "" if row.holds else "<- failed")
+            for row in rows
+        ],
+        left=("fault", "command", ""),
+    )  # fmt: skip
+    broken = sum(not row.holds for row in rows)
+    say(f"{len(rows) - broken} of {len(rows)} rows hold: nothing lost, recorded twice or unreported, polite, and "
+        f"at work within {longest:g} s.")  # fmt: skip
 
 
 def soak(

@@ -341,7 +341,8 @@ def small_disk(folder: Path, megabytes: int) -> Iterator[Path | None]:
     try:
         yield disk
     finally:
-        subprocess.run(["umount", str(disk)], check=True)  # noqa: S607 wherever the system has it
+        # lazily: the system may still be ending a process that was killed
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)  # noqa: S607 wherever the system has it
 
 
 @contextmanager
