@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from sqlalchemy import (
     ARRAY,
-    Double,
     Integer,
     Text,
     bindparam,
@@ -30,6 +29,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.sql.dml import Insert
 
 from driftline.model.outcome import Blob
+from driftline.store.drivers import encode_array
 from driftline.store.schema import (
     blobs,
     blocklists,
@@ -258,9 +258,8 @@ class PreparedArrays:
     ) -> None:  # fmt: skip
         # in binary, which takes the driver a third of the time, and the server a tenth for large contents
         self._text = str(statement.compile(dialect=engine.dialect)).replace(")s::", ")b::")
-        self._columns = tuple(columns)
-        self._numbers = [name for name, column in columns.items() if isinstance(column.type, Double)]
-        self._key = None if key is None else self._columns.index(key)
+        self._types = {name: column.type for name, column in columns.items()}
+        self._key = None if key is None else [*columns].index(key)
 
     def __repr__(self) -> str:
         return f"<PreparedArrays {self._text.partition(chr(10))[0][:60]!r}>"
@@ -269,11 +268,8 @@ class PreparedArrays:
         """Run on these rows, each in the order of the columns given at the start. Returns how many rows it touched."""
         touched = 0
         for some in self._portions(rows):
-            # where all values are null, no array is sent: `unnest` fills up those that are shorter
-            arrays = [[] if _all_null(column) else list(column) for column in zip(*some, strict=True)]
-            values = dict(zip(self._columns, arrays, strict=True))
-            for name in self._numbers:  # the driver takes no int among floats in an array
-                values[name] = [None if number is None else float(number) for number in values[name]]
+            columns = zip(self._types.items(), zip(*some, strict=True), strict=True)
+            values = {name: encode_array(kind, given) for (name, kind), given in columns}
             touched += connection.exec_driver_sql(self._text, values).rowcount
         return touched
 
@@ -288,10 +284,6 @@ class PreparedArrays:
             later = [row for row in rows if first.setdefault(row[key], row) is not row]
             yield list(first.values())
             rows = later
-
-
-def _all_null(values: Sequence[Any]) -> bool:
-    return values[0] is None and all(value is None for value in values)
 
 
 Prepared = PreparedRows | PreparedArrays

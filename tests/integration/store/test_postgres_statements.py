@@ -13,20 +13,25 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+import hypothesis
 import pytest
-from sqlalchemy import event, select, text
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+from sqlalchemy import BigInteger, Double, Integer, LargeBinary, Text, event, select, text
+from sqlalchemy.types import TypeEngine
 
-from driftline.errors import FailureKind
+from driftline.errors import FailureKind, StoreError
 from driftline.lab.bench.picking_bench import fill
 from driftline.model.outcome import Failed, Lesson, Link, Outcome, Proof, Unchanged
 from driftline.model.page import Failure
 from driftline.schedule.scheduler import Scheduler
 from driftline.store import schedule_records
+from driftline.store.drivers import encode_array
 from driftline.store.engine import Store
 from driftline.store.history import Repository
 from driftline.store.ledger import Ledger
 from driftline.store.pages import Catalog
-from driftline.store.schema import blobs, states
+from driftline.store.schema import blobs, rates, states
 from driftline.store.statements import Batches
 from support.making import EXAMINED, document, outcome_of
 
@@ -188,11 +193,10 @@ def test_many_outcomes_take_as_few_statements_as_one(small: Filled) -> None:
 def test_contents_are_inserted_by_page_and_digest_in_the_same_order_by_all_writers(small: Filled) -> None:
     found = outcomes_of_every_kind(small.links())
     seen = small.statements(lambda: small.ledger.record(small.run, found))
-    (inserted,) = [
-        [*zip(row["page_id"], row["digest"], strict=True)]
-        for statement, row, _ in seen
-        if statement.startswith("INSERT INTO blobs")
-    ]
+    (given,) = [row for statement, row, _ in seen if statement.startswith("INSERT INTO blobs")]
+    with small.store.read() as connection:
+        keys = "SELECT * FROM unnest(%(page_id)b::integer[], %(digest)b::bytea[])"
+        inserted = [tuple(row) for row in connection.exec_driver_sql(keys, given)]
     assert len(inserted) > 5
     assert inserted == sorted(inserted)
 
@@ -210,6 +214,36 @@ def test_rows_of_one_page_are_written_one_after_the_other(small: Filled) -> None
         ).all()
     assert found[0] == ("last", "then", 12, 22.0)
     assert found[1][:2] == ("other", None)
+
+
+TYPES: dict[str, tuple[TypeEngine[Any], SearchStrategy[Any]]] = {
+    "integer": (Integer(), st.integers(-(2**31), 2**31 - 1)),
+    "bigint": (BigInteger(), st.integers(-(2**63), 2**63 - 1)),
+    "double precision": (Double(), st.integers(-1_000, 1_000) | st.floats(allow_nan=False)),
+    "text": (Text(), st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))),
+    "bytea": (LargeBinary(), st.binary()),
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_values_are_sent_as_the_server_reads_them(small: Filled, name: str) -> None:
+    kind, one = TYPES[name]
+    same = one.map(lambda value: [value] * 3)
+    with small.store.read() as connection:
+
+        @hypothesis.given(st.lists(one, min_size=1) | st.lists(one | st.none(), min_size=1) | same)
+        def returned(values: list[Any]) -> None:
+            query = f"SELECT array_agg(sent) FROM unnest(%(values)b::{name}[]) AS sent"
+            found = connection.exec_driver_sql(query, {"values": encode_array(kind, tuple(values))}).scalar()
+            # without any value the array is empty, and `unnest` fills it up beside others
+            assert found == (None if set(values) == {None} else values)
+
+        returned()
+
+
+def test_a_number_too_large_for_its_column_is_an_error_of_the_store(small: Filled) -> None:
+    with pytest.raises(StoreError, match="out of range"), small.store.write() as connection:
+        small.store.statements.rate.many(connection, [(1, *[2**31] * (len(rates.columns) - 1))])
 
 
 def test_an_outcome_of_a_removed_page_is_left_out_of_its_batch(small: Filled) -> None:
