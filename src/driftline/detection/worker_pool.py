@@ -116,6 +116,8 @@ class WorkerPool:
     def close(self) -> None:
         """Let the processes end by themselves. Call it when no thread uses the pool any more."""
         for worker in self._workers:
+            worker.end_input()  # of all, so that they end at the same time
+        for worker in self._workers:
             worker.close()
         self._server.close()
 
@@ -369,8 +371,13 @@ class Worker:
         if process is not None:
             process.close(0.0)
 
+    def end_input(self) -> None:
+        """Let the process end by itself, which it does when it has nothing more to read. Then call `close`."""
+        if self._process is not None:
+            self._process.jobs.close()
+
     def close(self) -> None:
-        """Let the process end by itself, which it does when it has nothing more to read."""
+        """Wait for the process to end by itself."""
         process, self._process = self._process, None
         if process is not None:
             process.close(_ENDING)
