@@ -271,22 +271,27 @@ def _read_anew(job: Job) -> Finding:
 
 
 def _reread(old_body: bytes, letters: bytes, job: Job) -> str | None:
-    """Return the text of the version in force as it is extracted now; None if it is the same, or nothing is selected.
+    """Return the text of the version in force as it is extracted now; None if it is the same, or cannot be compared.
 
-    Its filters were edited since, or the extractor is a newer one: neither is a change of the page.
+    Its filters were edited since, or the extractor is a newer one: neither is a change of the page. But what the new
+    filters select and the old version did not have yet is new.
     """
     try:
         seen = Extraction(old_body, job.content_type, job.filters)
         return None if digest(seen.letters()) == letters else seen.text()
-    except UnreadableBody:
-        return None  # it has nothing of what is selected now, so that there is nothing to compare with
+    except UnreadableBody as error:
+        return "" if error.kind is FailureKind.SELECTION and _is_refiltered(how_read(job.filters), job) else None
+
+
+def _is_refiltered(reading: str, job: Job) -> bool:
+    """Return whether the version in force was extracted by this extractor, and other filters."""
+    return job.reading is not None and reading.partition(":")[0] == job.reading.partition(":")[0]
 
 
 def _only_reread(reading: str, job: Job) -> ChangeSummary:
     """Return the change of a page that only its filters, the extractor or the user's word changed."""
-    refiltered = job.reading is not None and reading.partition(":")[0] == job.reading.partition(":")[0]
     accepted = job.incomparable is Incomparable.GIVEN_UP
-    reason = ACCEPTED if accepted else REFILTERED if refiltered else REREAD
+    reason = ACCEPTED if accepted else REFILTERED if _is_refiltered(reading, job) else REREAD
     return ChangeSummary(
         kind=ChangeKind.READING, importance=Importance.NOISE, score=0.0, reason=reason, words_added=0, words_removed=0
     )

@@ -48,6 +48,10 @@ _INLINE = ", ".join(INLINE)
 _SIDE_BY_SIDE = "a + a"
 _WHITE_SPACE = b"\t\n\r\f\v\x00"  # without the space: 'log in' is not 'login'
 _NO_BREAK_SPACE = "\u00a0"
+_COMMENT = b"<!--"
+_PLAIN_COMMENT = re.compile(rb"<!--(?!-?>)[^<>]*--!?>")
+_COMMENT_END = re.compile(rb"--!?>")
+_RAW_TAG = re.compile(rb"</?(?:script|style|textarea|title|xmp|iframe|noscript|plaintext)\b", re.IGNORECASE)
 _DEEPEST = 10_000  # levels: browsers stop at some hundred, and parsing so many takes a quarter of a second
 _SHORTEST = len(b"<b>")
 _STRIDE = 61  # bytes: a prime, so that no repeated tag has the same period
@@ -64,7 +68,8 @@ class Extraction:
     """A decoded body, extracted through the filters of its page, each part when it is first needed."""
 
     def __init__(self, body: bytes, content_type: str, filters: Sequence[Sequence[str]] | None = None) -> None:
-        self.content_type = kind = content_type.partition(";")[0].strip().lower()
+        self.content_type = content_type.partition(";")[0].strip().lower()
+        kind = sniff.real_type(body, self.content_type)
         self._sieve = sieve = sieve_of(filters)
         self._tree: LexborHTMLParser | None = None
         self.is_page = False  # whether it is HTML
@@ -196,7 +201,8 @@ def _runs(tree: LexborHTMLParser, inline: Iterable[LexborNode]) -> str:
 
 def _parse(markup: str | bytes, also: frozenset[str] = frozenset()) -> LexborHTMLParser:
     """Return the parsed document without invisible parts, with notes for the `also` filters."""
-    tree = LexborHTMLParser(markup)
+    body = markup if isinstance(markup, bytes) else markup.encode("utf-8", "replace")
+    tree = LexborHTMLParser(_without_comments(body) if _COMMENT in body else body)
     tree.strip_tags([tag for tag in _UNSEEN if tag not in MEDIA_UNSEEN] if also else _UNSEEN)
     drop_hidden(tree)
     for field in tree.css("input"):
@@ -207,6 +213,21 @@ def _parse(markup: str | bytes, also: frozenset[str] = frozenset()) -> LexborHTM
         set_notes(tree, also)
         tree.strip_tags(MEDIA_UNSEEN)
     return tree
+
+
+def _without_comments(body: bytes) -> bytes:
+    """Return the markup without its comments: a text would be split by them, and frameworks put them into sentences.
+
+    Most are found by a pattern. One that contains the tag of a script or the like is left: it may be part of a script.
+    """
+    body = _PLAIN_COMMENT.sub(b"", body)
+    kept: list[bytes] = []
+    done = 0
+    while (start := body.find(_COMMENT, done)) >= 0 and (closed := _COMMENT_END.search(body, start + 2)) is not None:
+        end = closed.end()
+        kept.append(body[done : end if _RAW_TAG.search(body, start, end) else start])
+        done = end
+    return b"".join([*kept, body[done:]])
 
 
 def refuse_deep(markup: str | bytes) -> None:

@@ -1,7 +1,7 @@
 """The filters of a page: which parts of it are compared.
 
-`select` keeps parts and `drop` removes parts, in the given order, named by CSS, XPath (`xpath:`) or JSONPath (`json:`);
-`select main` finds the main content automatically. Of the lines that are left, `ignore` leaves out some, and a change
+`select` keeps parts and `drop` removes parts, named by CSS, XPath (`xpath:`) or JSONPath (`json:`), all in the document as
+it is; what any `select` names is kept. `select main` finds the main content automatically. Of the lines that are left, `ignore` leaves out some, and a change
 matters only if a line that matches a `trigger` appears. `also` adds what a page has besides its text.
 
 Regular expressions have a time limit, because some take exponential time.
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from driftline.detection.messages import listed
 from driftline.errors import BadFilter, DriftlineError, FailureKind, UnreadableBody
 from driftline.model.change import Importance
 from driftline.model.page import Also, Filter, FilterKind
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import FrameType
 
-EXTRACTOR = 5  # increased with every change of the extraction, which must not be reported as a change of the pages
+EXTRACTOR = 6  # increased with every change of the extraction, which must not be reported as a change of the pages
 CSS, XPATH, JSON = "css", "xpath", "json"
 _LANGUAGES = {CSS: "a CSS selector", XPATH: "an XPath expression", JSON: "a JSONPath expression"}
 _MAIN = "main"
@@ -144,12 +145,13 @@ def check_filters(filters: Iterable[tuple[str, str]]) -> list[Filter]:
     return checked
 
 
-def nothing_selected(step: Selector) -> UnreadableBody:
-    """Return the error for a page on which a `select` matches nothing."""
-    sentence = (
-        f"The filter '{step}' matches nothing on this page: look at the page, and change the filter with "
-        "'driftline edit'."
-    )
+def nothing_selected(steps: Sequence[Selector]) -> UnreadableBody:
+    """Return the error for a page on which none of these `select` filters matches anything."""
+    filters = f"The filter '{steps[0]}' matches nothing"
+    if len(steps) > 1:
+        named = listed([f"'{step}'" for step in steps])
+        filters = f"None of the filters {named} matches anything"
+    sentence = f"{filters} on this page: look at the page, and change the filter with 'driftline edit'."
     return UnreadableBody(FailureKind.SELECTION, sentence)
 
 

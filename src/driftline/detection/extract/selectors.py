@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.extract.annotations import BUTTONS
 from driftline.detection.extract.filters import CSS, XPATH, failed_selection, nothing_selected, refuse_others
-from driftline.detection.extract.formats.base import fit_for_xml
+from driftline.detection.extract.formats.base import as_text, fit_for_xml
 from driftline.detection.extract.visibility import FOUND, above, is_hidden
 from driftline.model.change import Region
+from driftline.store.blobs import digest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from selectolax.lexbor import LexborNode
 
@@ -28,18 +30,94 @@ _AROUND |= {"tr": ("<table>", "</table>")} | dict.fromkeys(("td", "th"), ("<tabl
 #: elements whose only text is an attribute, and those whose text is not shown
 _TEXT_ATTRIBUTES = {"input": "value", "img": "alt", "meta": "content"}
 _RAW = ("script", "style", "noscript")
+_WHOLE = ("html", "head", "body")  # never dropped
 _ENOUGH = 1 / 3  # of the characters that may be content: a smaller main element is only a part of it
 
 
 def refine(markup: str, steps: Sequence[Selector]) -> str:
-    """Return the document with only the parts that these steps leave. Raise UnreadableBody if one selects nothing."""
+    """Return the document with only the parts that these filters leave. Raise UnreadableBody if nothing is selected.
+
+    All filters are evaluated on the document as it is, or what one removes would change what the next one counts. What
+    any of the selections has is left, without what is dropped.
+    """
     refuse_others(steps, (CSS, XPATH), "HTML")
+    marks = _marks(markup)
+    values: list[str] = []
+    if any(step.language == XPATH for step in steps):
+        markup, values = _mark_by_xpath(markup, steps, marks)
+    tree = LexborHTMLParser(markup)
+    selects, drops = ([step for step in steps if step.drops is dropping] for dropping in (False, True))
+    by_css = [[step.expression for step in some if step.language == CSS] for some in (selects, drops)]
+    for node in tree.css(", ".join(by_css[0])) if by_css[0] else ():
+        node.attrs[marks.selected] = ""
+    for node in _outermost(tree.css(", ".join([f"[{marks.dropped}]", *by_css[1]]))):
+        if node.tag not in _WHOLE:
+            node.decompose()
+    if not selects:
+        return tree.html or ""
+    parts = [*_parts(tree, marks), *map(escape, values)]
+    if not any(parts):
+        raise nothing_selected(selects)
+    return _document(tree, parts)
+
+
+class _Marks(NamedTuple):
+    """Names of attributes, which no author can know: of what is selected and dropped, and of values that are selected.
+
+    These values, such as attributes, belong to the element, and are written as a list in JSON.
+    """
+
+    selected: str
+    dropped: str
+    values: str
+
+
+def _marks(markup: str) -> _Marks:
+    unknown = digest(markup.encode("utf-8", "replace"))[:8].hex()
+    return _Marks(*(f"data-{name}-{unknown}" for name in _Marks._fields))
+
+
+def _mark_by_xpath(markup: str, steps: Iterable[Selector], marks: _Marks) -> tuple[str, list[str]]:
+    """Return the document with what the XPath expressions find marked, and values that belong to no element."""
+    from lxml import etree, html
+
+    # as a browser builds it: an expression copied from there names elements that the author omitted
+    whole = LexborHTMLParser(markup).html or ""
+    root = html.document_fromstring(fit_for_xml(whole), parser=html.HTMLParser(encoding="utf-8"))
+    found: list[tuple[Selector, object]] = []
     for step in steps:
-        if step.language == CSS:
-            markup = _by_css(markup, step)
-        elif step.language == XPATH:
-            markup = _by_xpath(markup, step)
-    return markup
+        if step.language == XPATH:
+            try:
+                results = root.xpath(step.expression)
+            except etree.XPathError as error:
+                raise failed_selection(step, error) from None
+            found += [(step, item) for item in (results if isinstance(results, list) else [results])]
+    loose: list[str] = []
+    texts: dict[html.HtmlElement, list[str]] = {}
+    for step, item in found:
+        if isinstance(item, html.HtmlElement):
+            item.set(marks.dropped if step.drops else marks.selected, "")
+        elif not step.drops and not isinstance(item, etree._Element):
+            parent = item.getparent() if isinstance(item, etree._ElementUnicodeResult) else None
+            (loose if parent is None else texts.setdefault(parent, [])).append(as_text(item))
+    for element, values in texts.items():
+        element.set(marks.values, json.dumps(values))
+    return str(html.tostring(root, encoding="unicode")), loose
+
+
+def _parts(tree: LexborHTMLParser, marks: _Marks) -> Iterator[str]:
+    """Yield the markup of what is selected, in the order of the document, each part once."""
+    selected = _outermost(tree.css(f"[{marks.selected}]"))
+    outermost = {node.mem_id for node in selected}
+    for node in selected:
+        if is_hidden(node.attributes):
+            node.attrs["hidden"] = FOUND
+    # a list of selectors may match an element several times
+    for node in {node.mem_id: node for node in tree.css(f"[{marks.selected}], [{marks.values}]")}.values():
+        if node.mem_id in outermost:
+            yield _part(node.tag or "", node.attributes, node.text(), node.html or "")
+        for value in json.loads(node.attributes.get(marks.values) or "[]"):
+            yield escape(value)
 
 
 def main_content(blocks: Iterable[Block]) -> list[str]:
@@ -58,60 +136,6 @@ def _may_be_content(block: Block) -> bool:
 
 def _letters(blocks: Iterable[Block]) -> int:
     return sum(len(block.text) for block in blocks)
-
-
-def _by_css(markup: str, step: Selector) -> str:
-    tree = LexborHTMLParser(markup)
-    found = _outermost(tree.css(step.expression))
-    if step.drops:
-        for node in found:
-            if node.tag not in ("html", "head", "body"):
-                node.decompose()
-        return tree.html or ""
-    if not found:
-        raise nothing_selected(step)
-    for node in found:
-        if is_hidden(node.attributes):
-            node.attrs["hidden"] = FOUND
-    return _document(tree, [_part(node.tag or "", node.attributes, node.text(), node.html or "") for node in found])
-
-
-def _by_xpath(markup: str, step: Selector) -> str:
-    from lxml import etree, html
-
-    tree = LexborHTMLParser(markup)
-    # as a browser builds it: an expression copied from there names elements that the author omitted
-    root = html.document_fromstring(fit_for_xml(tree.html or ""), parser=html.HTMLParser(encoding="utf-8"))
-    try:
-        found = root.xpath(step.expression)
-    except etree.XPathError as error:
-        raise failed_selection(step, error) from None
-    items = found if isinstance(found, list) else [found]
-    elements = [item for item in items if isinstance(item, html.HtmlElement)]
-    inside = {child for element in elements for child in element.iterdescendants()}
-    if step.drops:
-        for element in elements:
-            if element not in inside and element.getparent() is not None:
-                element.drop_tree()
-        return str(html.tostring(root, encoding="unicode"))
-    for element in elements:
-        if is_hidden(element.attrib):
-            element.set("hidden", FOUND)
-    parts = [
-        _part(
-            str(item.tag),
-            item.attrib,
-            str(item.text_content()),
-            str(html.tostring(item, encoding="unicode", with_tail=False)),
-        )
-        if isinstance(item, html.HtmlElement)
-        else escape(str(item))
-        for item in items
-        if item not in inside and not (isinstance(item, etree._Element) and not isinstance(item, html.HtmlElement))
-    ]
-    if not any(parts):
-        raise nothing_selected(step)
-    return _document(tree, parts)
 
 
 def _outermost(nodes: Sequence[LexborNode]) -> list[LexborNode]:

@@ -64,6 +64,7 @@ _SKIP = Wording({
     "aller au contenu": r"aller au contenu",
     "zum inhalt": r"zum inhalt",
 })  # fmt: skip
+_OF_SITE = re.compile(r"\b(?:web ?)?site\b", re.IGNORECASE)  # 'Website last updated' in a footer
 _PROBE = re.compile(r"mmMwWLliI0|^(\S+)(?: \1){8,}")  # texts that scripts measure fonts by
 SHORT = 40  # characters
 _MUCH, _LONG_LINE, _SLOGAN = 3_000, 80, 100  # characters
@@ -158,7 +159,8 @@ def _rule_rewritten(one: Line, other: Line, context: Context) -> Ruling:
             return NoiseKind.COPYRIGHT
         return NoiseKind.AUDIENCE if differ_in_audience(before, after) else NotNoise.UNDECIDED
     # a date that stands alone may be that on which the site was built: its region decides
-    dates = dates_in(after) if one.masked and not names_money(after) else []
+    built = not one.masked or _OF_SITE.search(after)
+    dates = [] if built or names_money(after) else dates_in(after)
     return NotNoise.MATTERS if dates and dates != dates_in(before) else NotNoise.UNDECIDED
 
 
@@ -176,11 +178,12 @@ def _rule_added_or_removed(one: Line | None, other: Line | None, context: Contex
     text = line.folded
     if dates_in(text) and names_revision(text):
         return NotNoise.MATTERS
-    if text in context.titles:
-        return NoiseKind.TITLE
-    there = context.matching.old_lines if other else context.matching.new_lines
-    if len(text) < SHORT and text in there and line.place not in context.exchanged:
-        return NoiseKind.COPY
+    if not context.experience.selected:  # a user who selects a part wants to know of it, wherever else it stands
+        if text in context.titles:
+            return NoiseKind.TITLE
+        there = context.matching.old_lines if other else context.matching.new_lines
+        if len(text) < SHORT and text in there and line.place not in context.exchanged:
+            return NoiseKind.COPY
     if line in context.widgets:
         return context.widgets[line]
     if _is_promotion(text, context):

@@ -39,7 +39,10 @@ def lines(*filters: tuple[str, str], body: str = PAGE, content_type: str = HTML)
         ([("drop", "b, .price, main .ads"), ("select", "main > :not(table)")], ["Pen", PROSE]),
         ([("select", "main"), ("select", "css:h1")], ["Pen"]),
         ([("select", ".ads, .ads b")], ["Buy 1 €"]),
-        ([("select", ".ads"), ("select", ".price")], ["1 €"]),
+        ([("select", ".ads"), ("select", ".price")], ["5 €", "Buy 1 €"]),
+        ([("select", "footer"), ("select", "xpath://h1")], ["Pen", "© Us"]),
+        ([("select", "xpath://p/@class"), ("select", "h1")], ["Pen", "price"]),
+        ([("select", ".there-is-none"), ("select", "xpath://footer")], ["© Us"]),
         ([("drop", ".ads"), ("select", ".price")], ["5 €"]),
         ([("select", ".price"), ("drop", "b")], ["5 €"]),
         ([("select", "tr.row"), ("ignore", "ink")], ["size", "small", "blue"]),
@@ -49,13 +52,18 @@ def lines(*filters: tuple[str, str], body: str = PAGE, content_type: str = HTML)
         ([("select", "xpath://table/tbody/tr[1]/td")], ["size", "small"]),
         ([("select", "xpath://h1 | //h1/text()"), ("drop", "xpath://footer")], ["Pen", "Pen"]),
         ([("select", "xpath://p/@class")], ["price"]),
-        ([("select", "xpath:count(//td)")], ["4.0"]),
+        ([("select", "xpath:count(//td)")], ["4"]),
+        ([("select", "xpath:count(//td) div 8")], ["0.5"]),
+        ([("select", "xpath:count(//td) > 3")], ["true"]),
+        ([("drop", "td:nth-of-type(1)"), ("drop", "td:nth-of-type(2)"), ("select", "table, h1")], ["Pen"]),
+        ([("drop", "tr:nth-child(1)"), ("drop", "xpath://tr[2]"), ("select", "h1")], ["Pen"]),
+        ([("drop", "main"), ("drop", "main p"), ("select", "footer")], ["© Us"]),
         ([("select", "xpath:normalize-space(//h1)")], ["Pen"]),
         ([("drop", "nav, footer, table"), ("drop", "xpath://div"), ("ignore", "/^a pen/i")], ["Pen", "5 €"]),
         ([("select", "css: h1")], ["Pen"]),
     ],
 )
-def test_filters_leave_the_parts_they_name_in_the_order_given(filters: list[tuple[str, str]], left: list[str]) -> None:
+def test_filters_leave_the_parts_that_they_name(filters: list[tuple[str, str]], left: list[str]) -> None:
     assert lines(*filters) == left
 
 
@@ -135,7 +143,15 @@ def test_a_selection_that_is_there_and_empty_is_a_version() -> None:
             [("select", "json:$.items[0]"), ("drop", "json:$..price"), ("ignore", ".id")],
             ["$.items[id=1].in.stock: true"],
         ),
-        ([("select", "json:$.items"), ("select", "json:$..id")], ["$.items[id=1].id: 1", "$.items[id=2].id: 2"]),
+        (
+            [("select", "json:$.meta"), ("select", "json:$..id")],
+            ["$.meta.at: 1", "$.items[id=1].id: 1", "$.items[id=2].id: 2"],
+        ),
+        ([("select", "json:$.none"), ("select", "json:$.meta")], ["$.meta.at: 1"]),
+        (
+            [("drop", "json:$.items[0]"), ("drop", "json:$.items[1].id"), ("drop", "json:$.meta")],
+            ["$.items[id=2].price: 12.5"],
+        ),
         ([("select", "main"), ("drop", "json:$.items"), ("drop", "nav")], ["$.meta.at: 1"]),
     ],
 )
@@ -250,8 +266,16 @@ def test_a_change_that_came_with_other_filters_is_found_among_what_they_leave() 
     assert (found.change.importance, found.change.reason) == (Importance.IMPORTANT, reason)
 
 
-def test_a_selection_that_the_old_version_does_not_have_is_where_the_comparison_begins() -> None:
+def test_a_part_that_is_selected_before_it_appears_is_new_when_it_does() -> None:
     first = examine(job(b"<p>one"))
+    found = examine(job(b"<p>one<h1>two", after=first, filters=[["select", "h1"]]))
+    assert found.proof is None
+    assert found.change is not None
+    assert (found.change.importance, found.change.headline) == (Importance.IMPORTANT, "New: two")
+
+
+def test_a_part_that_an_older_extractor_did_not_find_is_where_the_comparison_begins() -> None:
+    first = examine(job(b"<p>one"))._replace(reading="1")
     found = examine(job(b"<p>one<h1>two", after=first, filters=[["select", "h1"]]))
     assert found.proof is Proof.REREAD
 

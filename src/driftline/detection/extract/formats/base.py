@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 MOST_LINES = 200_000  # a document with more is compared as plain text
-_MOST_CHARACTERS = 50_000_000
+MOST_CHARACTERS = 50_000_000
 _UNFIT_FOR_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -43,6 +43,13 @@ def bounded(lines: Iterable[str]) -> list[str] | None:
     for line in lines:
         kept.append(line)
         characters += len(line)
-        if len(kept) > MOST_LINES or characters > _MOST_CHARACTERS:
+        if len(kept) > MOST_LINES or characters > MOST_CHARACTERS:
             return None
     return kept
+
+
+def as_text(value: object) -> str:
+    """Return what an XPath expression found, if that is no element: a number without '.0', and true or false."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:.0f}" if isinstance(value, float) and value.is_integer() else str(value)

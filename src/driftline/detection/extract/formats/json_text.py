@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from driftline.detection.extract.filters import JSON, failed_selection, nothing_selected, refuse_others
 from driftline.detection.extract.formats.base import FormattedText, bounded, folded
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from driftline.detection.extract.filters import Selector
+
+    _Places: TypeAlias = frozenset[tuple[str | int, ...]]
 
 _NAME = re.compile(r"[^\W\d][\w-]*")
 _NO_TEXT = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
@@ -43,6 +45,9 @@ def render(text: str, kind: str, steps: Sequence[Selector]) -> FormattedText | N
         document = _parse(text)
         refuse_others(steps, (JSON,), kind)
         chosen = [(step, _places(document, step)) for step in steps if step.language == JSON]
+        selects = [step for step, _ in chosen if not step.drops]
+        if selects and not any(places for step, places in chosen if not step.drops):
+            raise nothing_selected(selects)
         in_order, by_name = (bounded(_Walk(chosen, by_name=one).lines(document)) for one in (False, True))
     except (ValueError, RecursionError):
         return None
@@ -61,45 +66,43 @@ def _parse(text: str) -> Any:
         return [read(line) for line in lines if line.strip()]
 
 
-def _places(document: Any, step: Selector) -> frozenset[tuple[str | int, ...]]:
+def _places(document: Any, step: Selector) -> _Places:
     """Return the locations in the document that the expression matches."""
     from jsonpath import JSONPathError, finditer
 
     try:
-        found = frozenset(tuple(match.parts) for match in finditer(step.expression, document))
+        return frozenset(tuple(match.parts) for match in finditer(step.expression, document))
     except JSONPathError as error:
         raise failed_selection(step, error) from None
-    if not found and not step.drops:
-        raise nothing_selected(step)
-    return found
 
 
 class _Walk:
     """Walks a document without what filters leave out; keys in their order, or sorted by name."""
 
-    def __init__(self, chosen: Sequence[tuple[Selector, frozenset[tuple[str | int, ...]]]], *, by_name: bool) -> None:
-        self._selected = [places for step, places in chosen if not step.drops]
-        self._dropped = [places for step, places in chosen if step.drops]
+    def __init__(self, chosen: Sequence[tuple[Selector, _Places]], *, by_name: bool) -> None:
+        self._selects = any(not step.drops for step, _ in chosen)
+        self._selected, self._dropped = (
+            frozenset[tuple[str | int, ...]]().union(*(places for step, places in chosen if step.drops is dropping))
+            for dropping in (False, True)
+        )
         self._by_name = by_name
 
     def lines(self, document: Any) -> Iterator[str]:
         """Return the lines of the document."""
-        return self._lines(document, "$", (), self._selected)
+        return self._lines(document, "$", (), wanted=not self._selects)
 
-    def _lines(
-        self, value: Any, path: str, place: tuple[str | int, ...], wanted: list[frozenset[tuple[str | int, ...]]]
-    ) -> Iterator[str]:
-        """Yield the lines of a value; `wanted` are the selections that none of its ancestors is part of."""
-        if any(place in places for places in self._dropped):
+    def _lines(self, value: Any, path: str, place: tuple[str | int, ...], *, wanted: bool) -> Iterator[str]:
+        """Yield the lines of a value; it is `wanted` if a value that it is part of is selected."""
+        if place in self._dropped:
             return
-        wanted = [places for places in wanted if place not in places]
+        wanted = wanted or place in self._selected
         if isinstance(value, dict) and value and len(place) < _DEEPEST:
             for key, child in sorted(value.items()) if self._by_name else value.items():
-                yield from self._lines(child, f"{path}{_step_to(key)}", (*place, key), wanted)
+                yield from self._lines(child, f"{path}{_step_to(key)}", (*place, key), wanted=wanted)
         elif isinstance(value, list) and value and len(place) < _DEEPEST:
             for number, (label, child) in enumerate(zip(_labels(value), value, strict=True)):
-                yield from self._lines(child, f"{path}[{label}]", (*place, number), wanted)
-        elif not wanted:
+                yield from self._lines(child, f"{path}[{label}]", (*place, number), wanted=wanted)
+        elif wanted:
             yield f"{path}: {_shown(value)}"
 
 

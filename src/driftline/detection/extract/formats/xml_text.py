@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from html import unescape
+from html.entities import html5
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -15,7 +17,15 @@ from lxml import etree
 from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.extract.filters import XPATH, failed_selection, nothing_selected, refuse_others
-from driftline.detection.extract.formats.base import FormattedText, bounded, fit_for_xml, folded
+from driftline.detection.extract.formats.base import (
+    MOST_CHARACTERS,
+    FormattedText,
+    as_text,
+    bounded,
+    fit_for_xml,
+    folded,
+)
+from driftline.detection.extract.regions import INLINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -28,6 +38,8 @@ _ENTRIES = ("item", "entry")
 _IDENTITIES = ("guid", "id", "link")
 _DATES = ("updated", "pubDate", "published", "date", "modified", "issued")
 _SUMMARIES = ("description", "summary", "encoded", "content")
+_INLINE = ", ".join(INLINE)
+_COMMENTS = re.compile("<!--.*?-->", re.DOTALL)
 _UNSEEN = ["script", "style", "template", "iframe", "noscript"]
 
 
@@ -73,19 +85,32 @@ def _plain(entry: etree._Element, names: Iterable[str]) -> str:
     """Return the text of the first of these elements that has any."""
     for name in names:
         for found in entry.iterchildren(name):
-            text = folded("".join(found.itertext(with_tail=False)))
+            text = folded("".join(found.itertext()))
             if text:
                 return text
     return ""
 
 
 def _stripped(entry: etree._Element, name: str) -> str:
-    """Return the text of an element without tags: titles and summaries are often HTML."""
-    text = _plain(entry, (name,))
-    if "<" not in text and "&" not in text:
-        return text
-    tree = LexborHTMLParser(text)
+    """Return the text of an element without tags: titles and summaries are often HTML, escaped or not."""
+    for found in entry.iterchildren(name):
+        markup = found.text or ""
+        markup += "".join(etree.tostring(child, encoding="unicode") for child in found) if len(found) else ""
+        text = _visible(markup)
+        if text:
+            return text
+    return ""
+
+
+def _visible(markup: str) -> str:
+    """Return the visible text of some markup on one line."""
+    if "<" not in markup and "&" not in markup:
+        return folded(markup)
+    tree = LexborHTMLParser(_COMMENTS.sub("", markup))
     tree.strip_tags(_UNSEEN)
+    for node in tree.css(_INLINE):
+        node.unwrap()
+    tree.merge_text_nodes()
     return "" if tree.body is None else folded(tree.body.text(separator=" ", strip=True))
 
 
@@ -98,30 +123,67 @@ def _link(entry: etree._Element) -> str:
     return folded(str(found[0].get("href") or "")) if found else ""
 
 
+_DOCTYPE = re.compile(r"<!DOCTYPE\b[^\[<>]*\[((?:[^\]\"']|\"[^\"]*\"|'[^']*')*)\]\s*>")
+_ENTITY = re.compile(r"<!ENTITY\s+([\w.:-]+)\s+(?:\"([^\"]*)\"|'([^']*)')\s*>")
+_CDATA = re.compile(r"(<!\[CDATA\[.*?\]\]>)", re.DOTALL)
+_REFERENCE = re.compile(r"&([A-Za-z][\w.:-]{0,100});")
+_MARKUP = re.compile(r"[<>&\"']")
+_LONGEST_ENTITY = 1_000  # characters
 _ATTRIBUTES = ("id", "key", "name", "code", "href", "url")
 _CHILDREN = ("id", "guid", "key", "code", "loc", "name", "title")
 _LONGEST_IDENTIFIER = 200  # characters
 
 
 def render_xml(text: str, kind: str, steps: Sequence[Selector]) -> FormattedText | None:
-    """Return the lines of an XML document or of a feed; None if it is neither, or declares entities."""
-    if "<!ENTITY" in text:
-        return None
-    root = _parse(text)
+    """Return the lines of an XML document or of a feed; None if it is neither, or declares entities with markup."""
+    resolved = _with_entities(text)
+    root = None if resolved is None else _parse(resolved)
     if root is None:
         return None
     refuse_others(steps, (XPATH,), kind)
     chosen = [step for step in steps if step.language == XPATH]
+    found = [(step, _found(root, step)) for step in chosen]  # all on the document as it is, as in HTML
+    for step, items in found:
+        if step.drops:
+            _drop(items)
     if any(not step.drops for step in chosen):
-        lines = _selected(root, chosen)
+        selects = [step for step in chosen if not step.drops]
+        lines = _selected(root, selects, [item for step, items in found if not step.drops for item in items])
+    elif is_feed(root):
+        return render_feed(root)
     else:
-        for step in chosen:
-            _drop(root, step)
-        if is_feed(root):
-            return render_feed(root)
         lines = _lines(root, f"/{root.tag}")
-    found = bounded(lines)
-    return None if found is None else FormattedText(lines=found)
+    kept = bounded(lines)
+    return None if kept is None else FormattedText(lines=kept)
+
+
+def _with_entities(text: str) -> str | None:
+    """Return the document with its entities replaced, also those of HTML, which many feeds use without declaring them.
+
+    None if it declares others than short texts: such entities may stand for files, or for gigabytes.
+    """
+    declared: dict[str, str] = {}
+    if "<!ENTITY" in text:
+        doctype = _DOCTYPE.search(text)
+        if doctype is None:
+            return None
+        for name, *quoted in _ENTITY.findall(doctype[1]):
+            declared[name] = unescape("".join(quoted))
+        text = text[: doctype.start()] + text[doctype.end() :]
+        harmless = all(len(value) <= _LONGEST_ENTITY and not _MARKUP.search(value) for value in declared.values())
+        if not harmless or "<!ENTITY" in _ENTITY.sub("", doctype[1]) or "<!ENTITY" in text:
+            return None
+        if text.count("&") * max(map(len, declared.values()), default=0) > MOST_CHARACTERS:
+            return None
+
+    def replaced(reference: re.Match[str]) -> str:
+        value = declared.get(reference[1]) or html5.get(f"{reference[1]};", "&")
+        return reference[0] if _MARKUP.search(value) else value
+
+    # not within CDATA, where nothing is a reference
+    parts = _CDATA.split(text) if "&" in text else [text]
+    parts[::2] = [_REFERENCE.sub(replaced, part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def _parse(text: str) -> etree._Element | None:
@@ -165,8 +227,8 @@ def _found(root: etree._Element, step: Selector) -> list[object]:
     return list(found) if isinstance(found, list) else [found]
 
 
-def _drop(root: etree._Element, step: Selector) -> None:
-    for element in _found(root, step):
+def _drop(items: Iterable[object]) -> None:
+    for element in items:
         if isinstance(element, etree._Element) and (parent := element.getparent()) is not None:
             before = element.getprevious()
             if element.tail and before is not None:
@@ -176,22 +238,17 @@ def _drop(root: etree._Element, step: Selector) -> None:
             parent.remove(element)
 
 
-def _selected(root: etree._Element, steps: Sequence[Selector]) -> Iterator[str]:
-    """Return the lines of what is selected; each step applies to the result of the one before."""
-    texts: list[str] = []
-    for step in steps:
-        if step.drops:
-            _drop(root, step)
-            continue
-        found = _found(root, step)
-        elements = [item for item in found if isinstance(item, etree._Element)]
-        inside = {child for element in elements for child in element.iterdescendants()}
-        texts = [folded(str(item)) for item in found if not isinstance(item, etree._Element)]
-        if not elements and not any(texts):
-            raise nothing_selected(step)
-        root = etree.Element("selected")
-        root.extend(element for element in elements if element not in inside)
-    below = (line for path, child in _named(root, "") for line in _lines(child, path))
+def _selected(root: etree._Element, steps: Sequence[Selector], items: Sequence[object]) -> Iterator[str]:
+    """Return the lines of what these filters selected and no other one dropped: elements in their order, then texts."""
+    chosen = {item for item in items if isinstance(item, etree._Element)}
+    inside = {child for element in chosen for child in element.iterdescendants()}
+    elements = [element for element in root.iter() if element in chosen and element not in inside]
+    texts = [folded(as_text(item)) for item in items if not isinstance(item, etree._Element)]
+    if not elements and not any(texts):
+        raise nothing_selected(steps)
+    selection = etree.Element("selected")
+    selection.extend(elements)
+    below = (line for path, child in _named(selection, "") for line in _lines(child, path))
     return chain(below, filter(None, texts))
 
 
