@@ -1,8 +1,9 @@
 """The filters of a page: which parts of it are compared.
 
-`select` keeps parts and `drop` removes parts, named by CSS, XPath (`xpath:`) or JSONPath (`json:`), all in the document as
-it is; what any `select` names is kept. `select main` finds the main content automatically. Of the lines that are left, `ignore` leaves out some, and a change
-matters only if a line that matches a `trigger` appears. `also` adds what a page has besides its text.
+`select` keeps parts and `drop` removes parts, named by CSS, XPath (`xpath:`) or JSONPath (`json:`), all in the document
+as it is; what any `select` names is kept. `select main` finds the main content automatically. Of the lines that are
+left, `ignore` leaves out some, and a change matters only if a line that matches a `trigger` appears. `also` adds what a
+page has besides its text.
 
 Regular expressions have a time limit, because some take exponential time.
 """
