@@ -35,8 +35,21 @@ def test_a_page_that_is_watched_already_is_said_to_be(driftline: Command) -> Non
     assert "driftline edit" in again.err
 
 
-def test_one_bad_address_keeps_all_from_being_added(driftline: Command) -> None:
-    ended = driftline("add", "https://example.com/", "ftp://example.com/")
+def test_of_several_addresses_the_good_ones_are_added_and_the_others_named(driftline: Command) -> None:
+    ended = driftline("add", "https://example.com/", "ftp://example.com/", "http://https://example.com/b")
+
+    assert (ended.status, ended.out) == (2, "Added https://example.com/\n")
+    one, other = ended.err.splitlines()
+    assert one.startswith("Not added: ")
+    assert "only http and https" in one
+    assert "two schemes" in other
+    told = driftline.json("add", "https://example.com/c", "not an address", status=2)
+    assert [one["url"] for one in told["passed_over"]] == ["not an address"]
+    assert len(driftline.json("list")) == 2
+
+
+def test_an_address_that_is_bad_and_alone_is_an_error(driftline: Command) -> None:
+    ended = driftline("add", "ftp://example.com/")
 
     assert (ended.status, ended.out) == (2, "")
     assert "only http and https" in ended.err
@@ -147,7 +160,11 @@ def test_changes_of_the_list_are_told_to_programs_too(driftline: Command, tmp_pa
     one, two, three = (f"https://example.com/{name}" for name in "abc")
     (tmp_path / "urls.txt").write_text(f"{two}\nnot an address\n{three}\n")
 
-    assert driftline.json("add", one, two, "--tag", "x") == {"added": [one, two], "watched_already": []}
+    assert driftline.json("add", one, two, "--tag", "x") == {
+        "added": [one, two],
+        "watched_already": [],
+        "passed_over": [],
+    }
     imported = driftline.json("import", str(tmp_path / "urls.txt"))
     assert (imported["added"], imported["watched_already"]) == ([three], [two])
     assert [line["line"] for line in imported["passed_over"]] == [2]

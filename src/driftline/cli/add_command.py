@@ -82,6 +82,7 @@ class PrivateNetworks:
             say(f"The same holds for pages in {count(len(self._refused) - _WARNED, 'more network')}.", to_stderr=True)
 
 
+_BAD_URL = 2  # exit status, as of a command of which all addresses are bad
 _NAMED = 10  # pages listed; of more only the number is shown
 
 
@@ -102,9 +103,7 @@ def add(
     as_json: JsonOption = False,
 ) -> None:
     """Add pages to watch."""
-    from driftline.urls.canonical import written
-
-    given = [written(url) for url in urls]  # what is bad is refused before there is a store
+    given, refused = _good_urls(urls)  # if all are bad, that is reported before there is a store
     filters = given_filters(context, select=select, drop=drop, ignore=ignore, trigger=trigger, also=also)
     rendering = given_rendering(None, render, wait_for, step)
     with opened(store) as watch_list:
@@ -114,8 +113,8 @@ def add(
         watched = workspace.catalog.find_all(wanted)
         safety = workspace.safety_of(watched)
     if as_json:
-        print_json(_added_as_json(wanted, added))
-        return
+        print_json(_added_as_json(wanted, added) | {"passed_over": refused})
+        raise typer.Exit(_BAD_URL if refused else 0)
     _print_added(wanted, added)
     networks = PrivateNetworks(watch_list.settings.allow_networks)
     networks.look(wanted)
@@ -126,6 +125,24 @@ def add(
             say(clean(f"{page.url}: {safety[page.id].sentence}"), to_stderr=True)
     if len(added) < len(wanted) and (every or tag or filters or rendering):
         say("Pages that were already watched keep their settings: change them with 'driftline edit'.", to_stderr=True)
+    for one in refused:
+        say(clean(f"Not added: {one['reason']}"), to_stderr=True)
+    if refused:
+        raise typer.Exit(_BAD_URL)
+
+
+def _good_urls(urls: Iterable[str]) -> tuple[list[str], list[dict[str, str]]]:
+    """Return the URLs that pages can have, and the others with the reason; raise BadURL if there are only others."""
+    good: list[str] = []
+    bad: list[tuple[str, BadURL]] = []
+    for url in urls:
+        try:
+            good.append(acceptable(written(url)))
+        except BadURL as error:
+            bad.append((url, error))
+    if not good:
+        raise bad[0][1]
+    return good, [{"url": url, "reason": str(error)} for url, error in bad]
 
 
 def import_(

@@ -75,11 +75,11 @@ def settings() -> tuple[Setting, ...]:
             consumers=(1, 2),
             world=World(pages=7_000, hosts=500, latency=0.1, latency_shape="lognormal", bandwidth=8_000_000),
         ),
-        Setting(name="CPU-bound", consumers=(1, 2), world=World(pages=32_000, hosts=50, noise="hidden")),
+        Setting(name="CPU-bound", consumers=(1, 2), world=World(pages=60_000, hosts=50, noise="hidden")),
         Setting(
             name="many-blocks",
             consumers=(1, 2),
-            world=World(pages=24_000, hosts=50, sizes="fixed", size_mean=64_000, blocks="short", noise="hidden"),
+            world=World(pages=40_000, hosts=50, sizes="fixed", size_mean=64_000, blocks="short", noise="hidden"),
         ),
     )
 
