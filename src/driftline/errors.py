@@ -21,6 +21,7 @@ DriftlineError            something the user can read and act on; its text is on
 ├── RunStalled            nothing was recorded for long although there was work to do
 ├── MissingExtra          an optional part of Driftline is not installed
 ├── UnreadableBody        a body cannot be decoded, or not within the size limit
+│   └── NothingSelected   it has nothing of what its filters select
 ├── MissingSecret         an environment variable with a credential of a page is not usable (http/credentials)
 ├── RegexTimeout          a regular expression of a filter takes too long (detection/extract/filters)
 ├── NoBrowser             there is no Chromium to render pages with (fetch/browser/chromium)
@@ -164,3 +165,7 @@ class UnreadableBody(DriftlineError):
     def __init__(self, kind: FailureKind, sentence: str) -> None:
         super().__init__(sentence)
         self.kind = kind
+
+
+class NothingSelected(UnreadableBody):
+    """A document has nothing of what its filters select."""

@@ -46,7 +46,7 @@ from driftline.detection.noise.judge import exchanged_lines, first_moved, in_oth
 from driftline.detection.noise.judge_annotations import judge_all
 from driftline.detection.noise.learning import learn
 from driftline.detection.threats import intruders, mixed_content, why_executable
-from driftline.errors import BrokenVersion, FailureKind, UnreadableBody
+from driftline.errors import BrokenVersion, FailureKind, NothingSelected, UnreadableBody
 from driftline.http.codings import decode_body
 from driftline.model.change import LEAST_SCORES, MINOR_KINDS, ChangeKind, ChangeSummary, Importance
 from driftline.model.outcome import Incomparable, Lesson, Proof
@@ -192,7 +192,7 @@ def _examination(job: Job) -> _Examination:
     elif job.kept_body:
         old_body = unpack(job.kept_body, blobs)
         comparable = body_name != job.known_body and job.incomparable is None
-        old_text = _reread(old_body, letters, job) if comparable else None
+        old_text = _reread(old_body, letters, words, job) if comparable else None
     faulty = None if old_text is None or seen.is_selected else why_faulty(body, old_body)
     if faulty is not None:
         return broken_page(faulty)
@@ -270,17 +270,24 @@ def _read_anew(job: Job) -> Finding:
     )  # fmt: skip
 
 
-def _reread(old_body: bytes, letters: bytes, job: Job) -> str | None:
+def _reread(old_body: bytes, letters: bytes, words: str, job: Job) -> str | None:
     """Return the text of the version in force as it is extracted now; None if it is the same, or cannot be compared.
 
-    Its filters were edited since, or the extractor is a newer one: neither is a change of the page. But what the new
-    filters select and the old version did not have yet is new.
+    Its filters were edited since, or the extractor is a newer one: neither is a change of the page. But where the old
+    version has nothing of what is selected now, lines that it did not have anywhere are new.
     """
     try:
         seen = Extraction(old_body, job.content_type, job.filters)
         return None if digest(seen.letters()) == letters else seen.text()
-    except UnreadableBody as error:
-        return "" if error.kind is FailureKind.SELECTION and _is_refiltered(how_read(job.filters), job) else None
+    except NothingSelected:
+        if not _is_refiltered(how_read(job.filters), job):
+            return None
+        before = {*Extraction(old_body, job.content_type).text().split("\n")}
+        lines = words.split("\n")
+        known = [line for line in lines if line in before]
+        return None if len(known) == len(lines) else "\n".join(known)
+    except UnreadableBody:
+        return None
 
 
 def _is_refiltered(reading: str, job: Job) -> bool:

@@ -130,7 +130,7 @@ def headline_beside(edits: Sequence[LineEdit]) -> str:
 def _by_entries(real: Sequence[LineEdit], old: JudgedDocument, new: JudgedDocument) -> list[LineEdit]:
     """Return the edits of a feed, where no line became that of another entry: one entry is new, the other dropped out.
 
-    Entries that dropped out at the end because new ones came are not counted.
+    Entries that dropped out at either end because new ones came are not counted.
     """
     before, after = _entries_by_line(old.text.split("\n")), _entries_by_line(new.text.split("\n"))
     old_entries, new_entries = set(before.values()), set(after.values())
@@ -142,7 +142,11 @@ def _by_entries(real: Sequence[LineEdit], old: JudgedDocument, new: JudgedDocume
         else:
             found.append(edit)
     come = [edit for edit in found if edit.old is None and after.get(line_of(edit).at) not in old_entries]
-    gone = [edit for edit in found if edit.new is None and before.get(line_of(edit).at) not in new_entries]
+    in_order = list(dict.fromkeys(before.values()))
+    stayed = [at for at, entry in enumerate(in_order) if entry in new_entries]
+    between = {*in_order[stayed[0] : stayed[-1]]} if stayed else set()
+    at_ends = new_entries | between
+    gone = [edit for edit in found if edit.new is None and before.get(line_of(edit).at) not in at_ends]
     return [edit for edit in found if edit not in gone] if come else found
 
 
@@ -152,7 +156,7 @@ def _entries_by_line(lines: Sequence[str]) -> dict[int, str]:
     entry = ""
     for at, line in enumerate(lines):
         link = lines[at + 1] if at + 1 < len(lines) else ""
-        if "://" in link and "://" not in line:
+        if "://" in link and " " not in link and "://" not in line:
             entry = link
         if entry:
             found[at] = entry

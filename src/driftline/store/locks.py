@@ -50,6 +50,7 @@ WAITS = Waits()
 _TRANSACTION = text("SELECT txid_current()")
 _STATUS = text("SELECT txid_status(:number)")
 
+_AT_ONCE = 500  # values in the list of a statement
 _WATCH_LIST = counters.c.name == "watch_list"
 _INCREMENT = update(counters).where(_WATCH_LIST).values(number=counters.c.number + 1)
 _NUMBER = select(counters.c.number).where(_WATCH_LIST).scalar_subquery()
@@ -75,9 +76,11 @@ def lock_blobs(connection: Connection) -> None:
 
 def lock_pages(connection: Connection, page_ids: Collection[int]) -> None:
     """Lock these pages against removal in order of id: rows that refer to them lock them one by one, in any order."""
-    if page_ids and connection.dialect.name == "postgresql":
-        these = select(pages.c.id).where(pages.c.id.in_(page_ids)).order_by(pages.c.id)
-        connection.execute(these.with_for_update(read=True, key_share=True))
+    if connection.dialect.name == "postgresql":
+        ids = sorted(page_ids)
+        for start in range(0, len(ids), _AT_ONCE):
+            these = select(pages.c.id).where(pages.c.id.in_(ids[start : start + _AT_ONCE])).order_by(pages.c.id)
+            connection.execute(these.with_for_update(read=True, key_share=True))
 
 
 def lock_states(connection: Connection, page_ids: Collection[int]) -> None:

@@ -32,7 +32,14 @@ from driftline.detection.extract.regions import (
     without_marks,
 )
 from driftline.detection.extract.selectors import main_content, refine
-from driftline.detection.extract.visibility import drop_hidden, mark_opened, shows_templates, with_templates_shown
+from driftline.detection.extract.visibility import (
+    drop_hidden,
+    has_comments_in_text,
+    mark_opened,
+    remove_comments,
+    shows_templates,
+    with_templates_shown,
+)
 from driftline.errors import FailureKind, UnreadableBody
 from driftline.model.page import Also
 
@@ -48,10 +55,6 @@ _INLINE = ", ".join(INLINE)
 _SIDE_BY_SIDE = "a + a"
 _WHITE_SPACE = b"\t\n\r\f\v\x00"  # without the space: 'log in' is not 'login'
 _NO_BREAK_SPACE = "\u00a0"
-_COMMENT = b"<!--"
-_PLAIN_COMMENT = re.compile(rb"<!--(?!-?>)[^<>]*--!?>")
-_COMMENT_END = re.compile(rb"--!?>")
-_RAW_TAG = re.compile(rb"</?(?:script|style|textarea|title|xmp|iframe|noscript|plaintext)\b", re.IGNORECASE)
 _DEEPEST = 10_000  # levels: browsers stop at some hundred, and parsing so many takes a quarter of a second
 _SHORTEST = len(b"<b>")
 _STRIDE = 61  # bytes: a prime, so that no repeated tag has the same period
@@ -201,8 +204,9 @@ def _runs(tree: LexborHTMLParser, inline: Iterable[LexborNode]) -> str:
 
 def _parse(markup: str | bytes, also: frozenset[str] = frozenset()) -> LexborHTMLParser:
     """Return the parsed document without invisible parts, with notes for the `also` filters."""
-    body = markup if isinstance(markup, bytes) else markup.encode("utf-8", "replace")
-    tree = LexborHTMLParser(_without_comments(body) if _COMMENT in body else body)
+    tree = LexborHTMLParser(markup)
+    if has_comments_in_text(markup if isinstance(markup, bytes) else markup.encode("utf-8", "replace")):
+        remove_comments(tree)
     tree.strip_tags([tag for tag in _UNSEEN if tag not in MEDIA_UNSEEN] if also else _UNSEEN)
     drop_hidden(tree)
     for field in tree.css("input"):
@@ -213,21 +217,6 @@ def _parse(markup: str | bytes, also: frozenset[str] = frozenset()) -> LexborHTM
         set_notes(tree, also)
         tree.strip_tags(MEDIA_UNSEEN)
     return tree
-
-
-def _without_comments(body: bytes) -> bytes:
-    """Return the markup without its comments: a text would be split by them, and frameworks put them into sentences.
-
-    Most are found by a pattern. One that contains the tag of a script or the like is left: it may be part of a script.
-    """
-    body = _PLAIN_COMMENT.sub(b"", body)
-    kept: list[bytes] = []
-    done = 0
-    while (start := body.find(_COMMENT, done)) >= 0 and (closed := _COMMENT_END.search(body, start + 2)) is not None:
-        end = closed.end()
-        kept.append(body[done : end if _RAW_TAG.search(body, start, end) else start])
-        done = end
-    return b"".join([*kept, body[done:]])
 
 
 def refuse_deep(markup: str | bytes) -> None:

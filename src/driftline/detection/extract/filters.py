@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from driftline.detection.messages import listed
-from driftline.errors import BadFilter, DriftlineError, FailureKind, UnreadableBody
+from driftline.errors import BadFilter, DriftlineError, FailureKind, NothingSelected, UnreadableBody
 from driftline.model.change import Importance
 from driftline.model.page import Also, Filter, FilterKind
 from driftline.store.blobs import digest
@@ -146,14 +146,14 @@ def check_filters(filters: Iterable[tuple[str, str]]) -> list[Filter]:
     return checked
 
 
-def nothing_selected(steps: Sequence[Selector]) -> UnreadableBody:
+def nothing_selected(steps: Sequence[Selector]) -> NothingSelected:
     """Return the error for a page on which none of these `select` filters matches anything."""
     filters = f"The filter '{steps[0]}' matches nothing"
     if len(steps) > 1:
         named = listed([f"'{step}'" for step in steps])
         filters = f"None of the filters {named} matches anything"
     sentence = f"{filters} on this page: look at the page, and change the filter with 'driftline edit'."
-    return UnreadableBody(FailureKind.SELECTION, sentence)
+    return NothingSelected(FailureKind.SELECTION, sentence)
 
 
 def nothing_left() -> UnreadableBody:

@@ -10,7 +10,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.extract.annotations import BUTTONS
 from driftline.detection.extract.filters import CSS, XPATH, failed_selection, nothing_selected, refuse_others
-from driftline.detection.extract.formats.base import as_text, fit_for_xml
+from driftline.detection.extract.formats.base import as_text, fit_for_xml, owner_of
 from driftline.detection.extract.visibility import FOUND, above, is_hidden
 from driftline.model.change import Region
 from driftline.store.blobs import digest
@@ -46,13 +46,13 @@ def refine(markup: str, steps: Sequence[Selector]) -> str:
     if any(step.language == XPATH for step in steps):
         markup, values = _mark_by_xpath(markup, steps, marks)
     tree = LexborHTMLParser(markup)
-    selects, drops = ([step for step in steps if step.drops is dropping] for dropping in (False, True))
-    by_css = [[step.expression for step in some if step.language == CSS] for some in (selects, drops)]
-    for node in tree.css(", ".join(by_css[0])) if by_css[0] else ():
-        node.attrs[marks.selected] = ""
-    for node in _outermost(tree.css(", ".join([f"[{marks.dropped}]", *by_css[1]]))):
-        if node.tag not in _WHOLE:
-            node.decompose()
+    for step in steps:
+        # one after the other: an expression that is not closed would take in the next one
+        for node in tree.css(step.expression) if step.language == CSS else ():
+            node.attrs[marks.dropped if step.drops else marks.selected] = ""
+    for node in _outermost([node for node in tree.css(f"[{marks.dropped}]") if node.tag not in _WHOLE]):
+        node.decompose()
+    selects = [step for step in steps if not step.drops]
     if not selects:
         return tree.html or ""
     parts = [*_parts(tree, marks), *map(escape, values)]
@@ -64,7 +64,7 @@ def refine(markup: str, steps: Sequence[Selector]) -> str:
 class _Marks(NamedTuple):
     """Names of attributes, which no author can know: of what is selected and dropped, and of values that are selected.
 
-    These values, such as attributes, belong to the element, and are written as a list in JSON.
+    These values, texts and attributes, belong to the element. They are a list in JSON, each with the attribute's name.
     """
 
     selected: str
@@ -83,7 +83,8 @@ def _mark_by_xpath(markup: str, steps: Iterable[Selector], marks: _Marks) -> tup
 
     # as a browser builds it: an expression copied from there names elements that the author omitted
     whole = LexborHTMLParser(markup).html or ""
-    root = html.document_fromstring(fit_for_xml(whole), parser=html.HTMLParser(encoding="utf-8"))
+    parser = html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True)
+    root = html.document_fromstring(fit_for_xml(whole), parser=parser)
     found: list[tuple[Selector, object]] = []
     for step in steps:
         if step.language == XPATH:
@@ -92,17 +93,20 @@ def _mark_by_xpath(markup: str, steps: Iterable[Selector], marks: _Marks) -> tup
             except etree.XPathError as error:
                 raise failed_selection(step, error) from None
             found += [(step, item) for item in (results if isinstance(results, list) else [results])]
-    loose: list[str] = []
-    texts: dict[html.HtmlElement, list[str]] = {}
+    unowned: list[str] = []
+    owned: dict[html.HtmlElement, dict[tuple[str, str], None]] = {}
     for step, item in found:
         if isinstance(item, html.HtmlElement):
             item.set(marks.dropped if step.drops else marks.selected, "")
         elif not step.drops and not isinstance(item, etree._Element):
-            parent = item.getparent() if isinstance(item, etree._ElementUnicodeResult) else None
-            (loose if parent is None else texts.setdefault(parent, [])).append(as_text(item))
-    for element, values in texts.items():
-        element.set(marks.values, json.dumps(values))
-    return str(html.tostring(root, encoding="unicode")), loose
+            owner, attribute = owner_of(item)
+            if owner is None:
+                unowned.append(as_text(item))
+            else:
+                owned.setdefault(owner, {})[attribute, as_text(item)] = None
+    for element, values in owned.items():
+        element.set(marks.values, json.dumps(list(values)))
+    return str(html.tostring(root, encoding="unicode")), unowned
 
 
 def _parts(tree: LexborHTMLParser, marks: _Marks) -> Iterator[str]:
@@ -114,10 +118,12 @@ def _parts(tree: LexborHTMLParser, marks: _Marks) -> Iterator[str]:
             node.attrs["hidden"] = FOUND
     # a list of selectors may match an element several times
     for node in {node.mem_id: node for node in tree.css(f"[{marks.selected}], [{marks.values}]")}.values():
+        is_shown = node.mem_id in outermost or not outermost.isdisjoint(above(node))
         if node.mem_id in outermost:
             yield _part(node.tag or "", node.attributes, node.text(), node.html or "")
-        for value in json.loads(node.attributes.get(marks.values) or "[]"):
-            yield escape(value)
+        for attribute, value in json.loads(node.attributes.get(marks.values) or "[]"):
+            if attribute or not is_shown:  # the text of a selected element is shown already
+                yield escape(value)
 
 
 def main_content(blocks: Iterable[Block]) -> list[str]:

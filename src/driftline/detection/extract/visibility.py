@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from selectolax.lexbor import LexborHTMLParser
 
+from driftline.detection.extract.regions import INLINE
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -26,6 +28,10 @@ _PLACEHOLDER, _SHADOW_ROOT = b'<template id="B:', b"<template shadowroot"
 _SHADOWED = re.compile(r"<template(\s+shadowroot)?[^<>]*>|</template\s*>", re.IGNORECASE)
 # a placeholder and its part, or the part and the placeholder inside of it
 _PUT = re.compile(r'\$R(?:[CR]\("(B:[0-9a-f]{1,8})","(S:[0-9a-f]{1,8})"|S\("(S:[0-9a-f]{1,8})","(P:[0-9a-f]{1,8})")')
+_NEAR = 100  # bytes before a comment in which text or a tag is found
+_INLINE = "|".join(INLINE).encode()
+_TEXT_BEFORE = re.compile(rb"(?:[^>\s]|</?(?:%b)\b[^<>]*>)\s*\Z" % _INLINE, re.IGNORECASE)
+_TEXT_AFTER = re.compile(rb"\s*(?:[^<\s]|</?(?:%b)\b)" % _INLINE, re.IGNORECASE)
 _MOST = 1_000  # parts: for each, all its ancestors are visited
 _NAMED = "template[id^='B:'], template[id^='P:'], [id^='S:']"
 _BEGINS, _ENDS = ("$", "$?", "$!", "$~"), "/$"
@@ -85,6 +91,33 @@ def _fallback(placeholder: LexborNode) -> Iterator[LexborNode]:
         depth += (comment in _BEGINS) - (comment == _ENDS)
         yield node
         node = node.next
+
+
+def has_comments_in_text(body: bytes) -> bool:
+    """Return whether a comment stands beside text or inline elements, where it would divide a line.
+
+    Most comments stand between the tags of blocks, and to find them in the parsed document takes long.
+    """
+    at = body.find(b"<!--")
+    while at >= 0:
+        if _TEXT_BEFORE.search(body[max(0, at - _NEAR) : at]):
+            return True
+        at = body.find(b"<!--", at + 4)
+    at = body.find(b"-->")
+    while at >= 0:
+        if _TEXT_AFTER.match(body, at + 3):
+            return True
+        at = body.find(b"-->", at + 3)
+    return False
+
+
+def remove_comments(tree: LexborHTMLParser) -> None:
+    """Remove all comments: frameworks put them between the words of a sentence, which would be several texts then."""
+    found = (
+        [] if tree.root is None else [node for node in tree.root.traverse(include_text=True) if node.is_comment_node]
+    )
+    for node in found:
+        node.decompose()
 
 
 #: value of `hidden` for an element that a search in the browser reveals

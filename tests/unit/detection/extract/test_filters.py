@@ -50,7 +50,11 @@ def lines(*filters: tuple[str, str], body: str = PAGE, content_type: str = HTML)
         ([("select", "footer")], ["© Us"]),
         ([("select", "xpath://h1")], ["Pen"]),
         ([("select", "xpath://table/tbody/tr[1]/td")], ["size", "small"]),
-        ([("select", "xpath://h1 | //h1/text()"), ("drop", "xpath://footer")], ["Pen", "Pen"]),
+        ([("select", "xpath://h1 | //h1/text()"), ("drop", "xpath://footer")], ["Pen"]),
+        ([("select", "xpath://h1/text()"), ("select", "xpath://h1/text()")], ["Pen"]),
+        ([("select", "xpath://div[@class='ads']/text()"), ("drop", "b")], ["Buy"]),
+        ([("select", "xpath://b/text()"), ("select", "h1"), ("drop", "b")], ["Pen"]),
+        ([("select", "td /*"), ("select", "h1")], ["Pen", "size", "small", "ink", "blue"]),
         ([("select", "xpath://p/@class")], ["price"]),
         ([("select", "xpath:count(//td)")], ["4"]),
         ([("select", "xpath:count(//td) div 8")], ["0.5"]),
@@ -272,6 +276,31 @@ def test_a_part_that_is_selected_before_it_appears_is_new_when_it_does() -> None
     assert found.proof is None
     assert found.change is not None
     assert (found.change.importance, found.change.headline) == (Importance.IMPORTANT, "New: two")
+
+
+def test_a_part_that_was_there_and_is_marked_up_anew_is_no_change() -> None:
+    first = examine(job(b"<h1>Pen</h1><p class=price>5 euros", filters=[["select", ".price"]]))
+    body = b"<div class=offer><h1>Pen</h1><p>5 euros</div>"
+    found = examine(job(body, after=first, filters=[["select", ".offer"]]))
+    assert found.proof is Proof.REREAD
+    dearer = examine(job(body.replace(b"5", b"6"), after=first, filters=[["select", ".offer"]]))
+    assert dearer.change is not None
+    assert dearer.change.headline == "New: 6 euros"
+
+
+@pytest.mark.parametrize("select", ["xpath://div/text()", "div", "xpath://div"])
+def test_text_after_a_comment_is_selected(select: str) -> None:
+    assert lines(("select", select), body="<body><div>a<!-- c -->b</div>") == ["ab"]
+
+
+def test_text_after_a_dropped_element_is_kept_with_the_element_around_it() -> None:
+    filters = ("select", "xpath://div/text()"), ("drop", "b")
+    assert lines(*filters, body="<body><div>a<b>x</b>c</div>") == ["a", "c"]
+
+
+def test_a_part_is_dropped_although_another_filter_matches_the_whole_document() -> None:
+    body = "<html class=no-js><body><div class=ads>Buy</div><p>Pen"
+    assert lines(("drop", ".no-js"), ("drop", ".ads"), body=body) == ["Pen"]
 
 
 def test_a_part_that_an_older_extractor_did_not_find_is_where_the_comparison_begins() -> None:

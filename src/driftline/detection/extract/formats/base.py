@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -53,3 +53,15 @@ def as_text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return f"{value:.0f}" if isinstance(value, float) and value.is_integer() else str(value)
+
+
+#: what `owner_of` calls a text, as opposed to the name of an attribute
+TEXT = ""
+
+
+def owner_of(value: object) -> tuple[Any, str]:
+    """Return the element that a value found by XPath is in, None if it is in none, and which attribute it is."""
+    parent = getattr(value, "getparent", lambda: None)()
+    if parent is not None and getattr(value, "is_tail", False):
+        parent = parent.getparent()  # a text after an element belongs to the one around it
+    return parent, getattr(value, "attrname", None) or TEXT

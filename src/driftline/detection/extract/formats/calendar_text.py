@@ -20,6 +20,7 @@ _COMPONENTS = ("VEVENT", "VTODO", "VJOURNAL", "VFREEBUSY")
 _FIRST = ("SUMMARY", "DTSTART", "DTEND", "DUE", "LOCATION", "STATUS")
 # when the file was made, and how often an entry was edited: what was edited has a line of its own
 _LEFT_OUT = ("BEGIN", "END", "DTSTAMP", "LAST-MODIFIED", "CREATED", "SEQUENCE", "UID")
+_LINE_END = re.compile(r"\r?\n")  # and no other character that may end a line elsewhere
 _FOLD = re.compile(r"\r?\n[ \t]")
 _PROPERTY = re.compile(r"([A-Za-z0-9-]+)((?:;(?:\"[^\"]*\"|[^\":])*)?):(.*)", re.DOTALL)
 _TIME = re.compile(r"\b(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d))?(Z?)\b")
@@ -50,33 +51,37 @@ def render(text: str) -> FormattedText | None:
 
 
 def _lines(text: str) -> Iterator[str]:
-    open_ones: list[list[_Property]] = []  # the event that is read, and parts of it such as alarms
+    depth = 0  # of parts of an entry, such as alarms, which are left out
+    entry: list[_Property] | None = None
     entries: list[list[_Property]] = []
-    for line in _FOLD.sub("", text).splitlines():
+    for line in _LINE_END.split(_FOLD.sub("", text)):
         found = _PROPERTY.fullmatch(line.strip())
         if found is None:
+            if entry and not depth and line.strip():  # servers forget to fold
+                entry[-1] = entry[-1]._replace(value=f"{entry[-1].value} {line}")
             continue
         one = _Property(found[1].upper(), found[2], found[3])
-        begins = one.name == "BEGIN" and one.value.strip().upper() in _COMPONENTS
-        if begins or (open_ones and one.name == "BEGIN"):
-            open_ones.append([])
-        elif open_ones and one.name == "END":
-            entry = open_ones.pop()
-            if not open_ones:
-                entries.append(entry)
-        elif len(open_ones) == 1:
-            open_ones[0].append(one)
-        elif not open_ones and one.name in ("X-WR-CALNAME", "NAME"):
+        if one.name == "BEGIN" and one.value.strip().upper() in _COMPONENTS:
+            entry, depth = [], 0
+            entries.append(entry)
+        elif entry is not None and one.name == "BEGIN":
+            depth += 1
+        elif entry is not None and one.name == "END":
+            depth -= 1
+            entry = None if depth < 0 else entry
+        elif entry is not None and not depth:
+            entry.append(one)
+        elif entry is None and one.name in ("X-WR-CALNAME", "NAME"):
             yield one.line()
-    for entry in sorted(entries, key=_place):
-        shown = [one for one in entry if one.name not in _LEFT_OUT]
-        for one in sorted(shown, key=lambda one: _FIRST.index(one.name) if one.name in _FIRST else len(_FIRST)):
-            yield one.line()
+    for _, lines in sorted(map(_start_and_lines, entries)):
+        yield from lines
 
 
-def _place(entry: list[_Property]) -> tuple[str, str, str]:
+def _start_and_lines(entry: list[_Property]) -> tuple[str, list[str]]:
     values = {one.name: one.value for one in reversed(entry)}
-    return values.get("DTSTART", values.get("DUE", "")), values.get("SUMMARY", ""), values.get("UID", "")
+    shown = [one for one in entry if one.name not in _LEFT_OUT]
+    shown.sort(key=lambda one: _FIRST.index(one.name) if one.name in _FIRST else len(_FIRST))
+    return values.get("DTSTART", values.get("DUE", "")), [one.line() for one in shown]
 
 
 def _shown_time(found: re.Match[str]) -> str:

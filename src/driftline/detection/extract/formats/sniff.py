@@ -34,7 +34,7 @@ _JSON_TYPE = "application/json"
 _BEFORE_MARKUP = b"\xef\xbb\xbf \t\r\n\f"
 _USUAL = (b"!doc", b"html")  # what most pages begin with
 _DATA = re.compile(
-    rb"(?:<\?xml\b[^>]*>|<!--[^>]*-->|<\?[^>]*\?>|<!DOCTYPE\s+(?:rss|feed|rdf)\b[^>]*>|\s)*"
+    rb"(?:<!--[^>]*-->|<\?[^>]*\?>|<!DOCTYPE\s+(?:rss|feed|rdf)\b[^>]*>|\s)*"
     rb"<(?:[\w.-]+:)?(?:rss|feed|rdf|urlset|sitemapindex|opml)[\s>]",
     re.IGNORECASE,
 )

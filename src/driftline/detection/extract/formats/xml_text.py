@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from html import unescape
 from html.entities import html5
 from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from lxml import etree
@@ -19,16 +20,19 @@ from selectolax.lexbor import LexborHTMLParser
 from driftline.detection.extract.filters import XPATH, failed_selection, nothing_selected, refuse_others
 from driftline.detection.extract.formats.base import (
     MOST_CHARACTERS,
+    TEXT,
     FormattedText,
     as_text,
     bounded,
     fit_for_xml,
     folded,
+    owner_of,
 )
 from driftline.detection.extract.regions import INLINE
+from driftline.detection.extract.visibility import remove_comments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from driftline.detection.extract.filters import Selector
 
@@ -39,7 +43,6 @@ _IDENTITIES = ("guid", "id", "link")
 _DATES = ("updated", "pubDate", "published", "date", "modified", "issued")
 _SUMMARIES = ("description", "summary", "encoded", "content")
 _INLINE = ", ".join(INLINE)
-_COMMENTS = re.compile("<!--.*?-->", re.DOTALL)
 _UNSEEN = ["script", "style", "template", "iframe", "noscript"]
 
 
@@ -106,7 +109,9 @@ def _visible(markup: str) -> str:
     """Return the visible text of some markup on one line."""
     if "<" not in markup and "&" not in markup:
         return folded(markup)
-    tree = LexborHTMLParser(_COMMENTS.sub("", markup))
+    tree = LexborHTMLParser(markup)
+    if "<!--" in markup:
+        remove_comments(tree)
     tree.strip_tags(_UNSEEN)
     for node in tree.css(_INLINE):
         node.unwrap()
@@ -125,7 +130,8 @@ def _link(entry: etree._Element) -> str:
 
 _DOCTYPE = re.compile(r"<!DOCTYPE\b[^\[<>]*\[((?:[^\]\"']|\"[^\"]*\"|'[^']*')*)\]\s*>")
 _ENTITY = re.compile(r"<!ENTITY\s+([\w.:-]+)\s+(?:\"([^\"]*)\"|'([^']*)')\s*>")
-_CDATA = re.compile(r"(<!\[CDATA\[.*?\]\]>)", re.DOTALL)
+_PROLOG = re.compile(r"\ufeff?(?:\s+|<\?[^>]*\?>|<!--.*?-->)*", re.DOTALL)
+_CDATA, _CDATA_END = "<![CDATA[", "]]>"
 _REFERENCE = re.compile(r"&([A-Za-z][\w.:-]{0,100});")
 _MARKUP = re.compile(r"[<>&\"']")
 _LONGEST_ENTITY = 1_000  # characters
@@ -143,12 +149,14 @@ def render_xml(text: str, kind: str, steps: Sequence[Selector]) -> FormattedText
     refuse_others(steps, (XPATH,), kind)
     chosen = [step for step in steps if step.language == XPATH]
     found = [(step, _found(root, step)) for step in chosen]  # all on the document as it is, as in HTML
+    selects = [step for step in chosen if not step.drops]
+    in_order = {element: number for number, element in enumerate(root.iter())} if selects else {}
     for step, items in found:
         if step.drops:
             _drop(items)
-    if any(not step.drops for step in chosen):
-        selects = [step for step in chosen if not step.drops]
-        lines = _selected(root, selects, [item for step, items in found if not step.drops for item in items])
+    if selects:
+        items = [item for step, items in found if not step.drops for item in items]
+        lines = _selected(root, selects, items, in_order)
     elif is_feed(root):
         return render_feed(root)
     else:
@@ -163,15 +171,17 @@ def _with_entities(text: str) -> str | None:
     None if it declares others than short texts: such entities may stand for files, or for gigabytes.
     """
     declared: dict[str, str] = {}
-    if "<!ENTITY" in text:
-        doctype = _DOCTYPE.search(text)
+    prolog = _PROLOG.match(text)
+    start = 0 if prolog is None else prolog.end()
+    if text.startswith("<!DOCTYPE", start) and "<!ENTITY" in text:
+        doctype = _DOCTYPE.match(text, start)
         if doctype is None:
             return None
         for name, *quoted in _ENTITY.findall(doctype[1]):
-            declared[name] = unescape("".join(quoted))
-        text = text[: doctype.start()] + text[doctype.end() :]
+            declared.setdefault(name, unescape("".join(quoted)))
+        text = text[:start] + text[doctype.end() :]
         harmless = all(len(value) <= _LONGEST_ENTITY and not _MARKUP.search(value) for value in declared.values())
-        if not harmless or "<!ENTITY" in _ENTITY.sub("", doctype[1]) or "<!ENTITY" in text:
+        if not harmless or "<!ENTITY" in _ENTITY.sub("", doctype[1]):
             return None
         if text.count("&") * max(map(len, declared.values()), default=0) > MOST_CHARACTERS:
             return None
@@ -180,10 +190,14 @@ def _with_entities(text: str) -> str | None:
         value = declared.get(reference[1]) or html5.get(f"{reference[1]};", "&")
         return reference[0] if _MARKUP.search(value) else value
 
-    # not within CDATA, where nothing is a reference
-    parts = _CDATA.split(text) if "&" in text else [text]
-    parts[::2] = [_REFERENCE.sub(replaced, part) for part in parts[::2]]
-    return "".join(parts)
+    if "&" not in text:
+        return text
+    parts: list[str] = []
+    done = 0
+    while (begin := text.find(_CDATA, done)) >= 0 and (end := text.find(_CDATA_END, begin)) >= 0:
+        parts += _REFERENCE.sub(replaced, text[done:begin]), text[begin:end]  # within CDATA, nothing is a reference
+        done = end
+    return "".join([*parts, _REFERENCE.sub(replaced, text[done:])])
 
 
 def _parse(text: str) -> etree._Element | None:
@@ -238,12 +252,28 @@ def _drop(items: Iterable[object]) -> None:
             parent.remove(element)
 
 
-def _selected(root: etree._Element, steps: Sequence[Selector], items: Sequence[object]) -> Iterator[str]:
-    """Return the lines of what these filters selected and no other one dropped: elements in their order, then texts."""
+def _selected(
+    root: etree._Element, steps: Sequence[Selector], items: Sequence[object], in_order: Mapping[etree._Element, int]
+) -> Iterator[str]:
+    """Return the lines of what these filters selected and no other one dropped: elements first, then other values.
+
+    Both are in the order of the document, which `in_order` has the elements of. A text of a selected element is a line
+    of that already.
+    """
     chosen = {item for item in items if isinstance(item, etree._Element)}
     inside = {child for element in chosen for child in element.iterdescendants()}
     elements = [element for element in root.iter() if element in chosen and element not in inside]
-    texts = [folded(as_text(item)) for item in items if not isinstance(item, etree._Element)]
+    values: dict[tuple[object, ...], str] = {}
+    for item in items:
+        if isinstance(item, etree._Element):
+            continue
+        owner, kind = owner_of(item)
+        is_shown = kind == TEXT and (owner in chosen or owner in inside)
+        if owner is None:
+            values[len(in_order), kind, as_text(item)] = folded(as_text(item))
+        elif not is_shown and (owner is root or root in owner.iterancestors()):
+            values[in_order[owner], kind, as_text(item)] = folded(as_text(item))
+    texts = [values[key] for key in sorted(values, key=itemgetter(0))]
     if not elements and not any(texts):
         raise nothing_selected(steps)
     selection = etree.Element("selected")

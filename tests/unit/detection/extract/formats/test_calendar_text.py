@@ -69,5 +69,14 @@ def test_a_property_is_shown_as_people_write_it(line: str, shown: str) -> None:
     assert lines(calendar(f"BEGIN:VTODO\n{line}\nEND:VTODO\n"))[1:] == [shown]
 
 
+def test_text_of_broken_calendars_is_not_lost() -> None:
+    odd = "BEGIN:VEVENT\nDTSTART:20261201\nSUMMARY:a\u2028b\nDESCRIPTION:one\nand two\n"
+    unfinished = f"BEGIN:VCALENDAR\n{odd}{odd.replace('20261201', '20261202')}"
+    assert lines(unfinished) == [
+        *("SUMMARY: a b", "DTSTART: 2026-12-01", "DESCRIPTION: one and two"),
+        *("SUMMARY: a b", "DTSTART: 2026-12-02", "DESCRIPTION: one and two"),
+    ]
+
+
 def test_a_text_that_is_no_calendar_is_plain_text() -> None:
     assert lines("Dates:\n1 May") == ["Dates:", "1 May"]

@@ -85,6 +85,7 @@ def test_a_feed_is_read_as_one_whatever_type_it_is_sent_as(content_type: str, be
         ('[<!ENTITY euro "&#8364;">]', "5 &euro;", "5 €"),
         ('PUBLIC "-//X" "http://x.example/x.dtd" [<!ENTITY co "Us">]', "&co;", "Us"),
         ("[]", "a&nbsp;b", "a b"),
+        ('[<!ENTITY a "first"><!ENTITY a "then">]', "&a;", "first"),
     ],
 )
 def test_entities_that_stand_for_short_texts_are_replaced(doctype: str, text: str, shown: str) -> None:
@@ -121,9 +122,23 @@ def test_what_was_dropped_is_not_counted_by_other_filters() -> None:
         (["count(//b)"], ["1"]),
         (["sum(/r/*) div 2"], ["1.5"]),
         (["//b/text()", "//a"], ["/a: 1", "2"]),
+        (["//b/text()", "//a/text()"], ["1", "2"]),
+        (["//b/text()", "//*/text()"], ["1", "2"]),
+        (["//b/text()", "//b"], ["/b: 2"]),
         (["//none", "//b"], ["/b: 2"]),
     ],
 )
+def test_what_is_dropped_is_selected_by_no_other_filter() -> None:
+    filters = [["select", "xpath://b/text()"], ["select", "xpath://a"], ["drop", "xpath://b"]]
+    assert Extraction(b"<r><a>1</a><b>2</b></r>", "text/xml", filters).text().split("\n") == ["/a: 1"]
+
+
+def test_an_article_about_entities_declares_none() -> None:
+    about = '<title><![CDATA[<!DOCTYPE a [<!ENTITY b "c">]>]]></title>'
+    assert "ENTITY" not in entry(about, RSS)[0]
+    assert entry('<description><![CDATA[&lt;!ENTITY b "c"&gt;]]></description>', RSS) == ['<!ENTITY b "c">']
+
+
 def test_what_any_of_several_selections_has_is_left(selects: list[str], left: list[str]) -> None:
     filters = [["select", f"xpath:{select}"] for select in selects]
     assert Extraction(b"<r><a>1</a><b>2</b></r>", "text/xml", filters).text().split("\n") == left
