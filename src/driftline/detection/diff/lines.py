@@ -22,10 +22,8 @@ _ALIKE = (
 )  # fmt: skip
 # what a link says of itself to people who do not see where it opens, in brackets or not
 _HINTS = re.compile(
-    r"[(\[]?(?:\b|(?<=[a-z])(?<!\bre)(?=opens))"  # a hint for screen readers may follow the last word without a gap
-    r"(?:(?:(?:this )?(?:external )?link )?(?:will )?opens? (?:in|an?) (?:an? )?(?:new|external|other|another)"
+    r"[(\[]?\b(?:(?:(?:this )?(?:external )?link )?(?:will )?opens? (?:in|an?) (?:an? )?(?:new|external|other|another)"
     r" (?:browser )?(?:window|tab|site)"
-    r"|(?:link )?opens? (?:in )?(?:your |an? )?(?:default )?e-?mail (?:client|app|program)"
     r"|(?:link )?(?:wird |öffnet )(?:sich )?(?:in )?(?:eine[mnrs]? )?neue[mnrs]? (?:browser)?(?:fenster|tab)"
     r"(?: geöffnet)?"
     r"|(?:ouvre|s'ouvre|ouverture|ouvrir) (?:dans )?(?:une nouvelle fenêtre|un nouvel onglet)"
@@ -39,7 +37,6 @@ _HINTS = re.compile(
 )
 _SIGNS_OF_HINTS = (
     "window", "new tab", "other tab", "external tab", "external site", "external link", "is external", "new site",
-    "mail client", "mail app", "mail program",
     "fenster", "neuem tab", "neuen tab", "fenêtre", "onglet", "lien externe", "ventana", "pestaña", "finestra",
     "scheda", "janela", "nova aba", "nova guia", "nieuw ", "fönster", "ny flik", " vindu", " fane", "oknie", "karcie",
 )  # fmt: skip
