@@ -115,6 +115,17 @@ def test_what_was_dropped_is_not_counted_by_other_filters() -> None:
     assert Extraction(body, "text/xml", drops).text().split("\n") == ["/shop/pen[1]: 2", "/shop/pen[2]: 4"]
 
 
+def test_what_is_dropped_is_selected_by_no_other_filter() -> None:
+    filters = [["select", "xpath://b/text()"], ["select", "xpath://a"], ["drop", "xpath://b"]]
+    assert Extraction(b"<r><a>1</a><b>2</b></r>", "text/xml", filters).text().split("\n") == ["/a: 1"]
+
+
+def test_an_article_about_entities_declares_none() -> None:
+    about = '<title><![CDATA[<!DOCTYPE a [<!ENTITY b "c">]>]]></title>'
+    assert "ENTITY" not in entry(about, RSS)[0]
+    assert entry('<description><![CDATA[&lt;!ENTITY b "c"&gt;]]></description>', RSS) == ['<!ENTITY b "c">']
+
+
 @pytest.mark.parametrize(
     ("selects", "left"),
     [
@@ -128,17 +139,6 @@ def test_what_was_dropped_is_not_counted_by_other_filters() -> None:
         (["//none", "//b"], ["/b: 2"]),
     ],
 )
-def test_what_is_dropped_is_selected_by_no_other_filter() -> None:
-    filters = [["select", "xpath://b/text()"], ["select", "xpath://a"], ["drop", "xpath://b"]]
-    assert Extraction(b"<r><a>1</a><b>2</b></r>", "text/xml", filters).text().split("\n") == ["/a: 1"]
-
-
-def test_an_article_about_entities_declares_none() -> None:
-    about = '<title><![CDATA[<!DOCTYPE a [<!ENTITY b "c">]>]]></title>'
-    assert "ENTITY" not in entry(about, RSS)[0]
-    assert entry('<description><![CDATA[&lt;!ENTITY b "c"&gt;]]></description>', RSS) == ['<!ENTITY b "c">']
-
-
 def test_what_any_of_several_selections_has_is_left(selects: list[str], left: list[str]) -> None:
     filters = [["select", f"xpath:{select}"] for select in selects]
     assert Extraction(b"<r><a>1</a><b>2</b></r>", "text/xml", filters).text().split("\n") == left
