@@ -85,7 +85,7 @@ class Batches:
 
     pages: int = 4_000  # of the watch list: some hundredths of a second
     checks: int = 20_000  # to learn from: fewer would make more, smaller numpy calls, and learning slower
-    links: int = 2_000
+    links: int = 1_000
 
 
 BATCHES = Batches()
