@@ -41,7 +41,7 @@ from driftline.detection.extract.visibility import (
     with_templates_shown,
 )
 from driftline.errors import FailureKind, UnreadableBody
-from driftline.model.page import Also
+from driftline.model.page import Also, FilterKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
 
 _UNSEEN = [
-    "audio", "canvas", "iframe", "noscript", "object", "script", "style", "svg", "template", "video",
+    "audio", "canvas", "iframe", "noscript", "object", "script", "style", "svg", "template", "video", "wbr",
 ]  # fmt: skip
 _INLINE = ", ".join(INLINE)
 _SIDE_BY_SIDE = "a + a"
@@ -79,6 +79,7 @@ class Extraction:
         self._formatted = FormattedText(lines=())
         self._blocks: Blocks | None = None
         self._metadata: list[str] = []
+        self._main: Sequence[str] = ()  # lines of the main content, if that is selected beside other parts
         steps, also = ((), frozenset[str]()) if sieve is None else (sieve.steps, sieve.also)
         unread = sniff.render_binary(body, kind, steps)
         if unread is not None:
@@ -96,6 +97,9 @@ class Extraction:
             markup = with_templates_shown(text) if templates else text
             markup = refine(mark_opened(markup), steps) if steps else markup
             self._tree, self.is_page = _parse(without_marks(markup, noted=bool(also)), also), True
+            if sieve is not None and sieve.main and sieve.names_parts:
+                drops = [one for one in filters or () if one[0] == FilterKind.DROP]
+                self._main = Extraction(body, content_type, [*drops, (FilterKind.SELECT, "main")]).blocks().lines
             if Also.METADATA in also:
                 self._metadata = metadata_lines(text)
             if Also.STRUCTURE in also:
@@ -151,7 +155,9 @@ class Extraction:
         if sieve is None:
             return blocks
         if sieve.selects:
-            blocks = blocks.of_lines(main_content(blocks) if sieve.main else blocks.lines)
+            alone = sieve.main and not sieve.names_parts
+            lines = main_content(blocks) if alone else [line for line in blocks.lines if line not in self._main]
+            blocks = blocks.of_lines([*self._main, *lines])
         blocks = blocks.led_by(self._metadata)
         with time_limit():
             kept = blocks.without(sieve.ignores)

@@ -34,6 +34,7 @@ HTML = "text/html; charset=utf-8"
         ("<p><textarea>a <!-- b --> c</textarea>", "a <!-- b --> c"),
         ("<p><b>5</b><!-- x --><i>€</i>", "5€"),
         ("<p><b>5</b> <!-- x --> <i>€</i>", "5 €"),
+        ("<p>Price: €1<wbr>,299", "Price: €1,299"),
         ("<div>a</div><!-- x --><div>b</div>", "a\nb"),
         ("<p>5 <span>€</span><!-- x --><b>now</b>", "5 €now"),
         ("<p>one<!-- --><p>two", "one\ntwo"),

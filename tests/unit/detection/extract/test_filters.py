@@ -37,7 +37,11 @@ def lines(*filters: tuple[str, str], body: str = PAGE, content_type: str = HTML)
         ([("select", "h1, .price")], ["Pen", "5 €", "1 €"]),
         ([("select", "h1, main h1")], ["Pen"]),
         ([("drop", "b, .price, main .ads"), ("select", "main > :not(table)")], ["Pen", PROSE]),
-        ([("select", "main"), ("select", "css:h1")], ["Pen"]),
+        (
+            [("select", "main"), ("select", "css:footer")],
+            ["Pen", "5 €", "size", "small", "ink", "blue", PROSE, "© Us"],
+        ),
+        ([("select", "h1"), ("select", "main"), ("drop", "table, .ads")], ["Pen", "5 €", PROSE]),
         ([("select", ".ads, .ads b")], ["Buy 1 €"]),
         ([("select", ".ads"), ("select", ".price")], ["5 €", "Buy 1 €"]),
         ([("select", "footer"), ("select", "xpath://h1")], ["Pen", "© Us"]),

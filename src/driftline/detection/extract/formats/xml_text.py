@@ -97,6 +97,8 @@ def _plain(entry: etree._Element, names: Iterable[str]) -> str:
 def _stripped(entry: etree._Element, name: str) -> str:
     """Return the text of an element without tags: titles and summaries are often HTML, escaped or not."""
     for found in entry.iterchildren(name):
+        if found.get("type") == "text":
+            return folded("".join(found.itertext()))
         markup = found.text or ""
         markup += "".join(etree.tostring(child, encoding="unicode") for child in found) if len(found) else ""
         text = _visible(markup)
@@ -132,6 +134,7 @@ _DOCTYPE = re.compile(r"<!DOCTYPE\b[^\[<>]*\[((?:[^\]\"']|\"[^\"]*\"|'[^']*')*)\
 _ENTITY = re.compile(r"<!ENTITY\s+([\w.:-]+)\s+(?:\"([^\"]*)\"|'([^']*)')\s*>")
 _PROLOG = re.compile(r"\ufeff?(?:\s+|<\?[^>]*\?>|<!--.*?-->)*", re.DOTALL)
 _CDATA, _CDATA_END = "<![CDATA[", "]]>"
+_BARE = re.compile(r"&(?!#?[\w.:-]{1,100};)")  # in 'AT&T', as many feeds have it
 _REFERENCE = re.compile(r"&([A-Za-z][\w.:-]{0,100});")
 _MARKUP = re.compile(r"[<>&\"']")
 _LONGEST_ENTITY = 1_000  # characters
@@ -187,7 +190,9 @@ def _with_entities(text: str) -> str | None:
             return None
 
     def replaced(reference: re.Match[str]) -> str:
-        value = declared.get(reference[1]) or html5.get(f"{reference[1]};", "&")
+        value = declared.get(reference[1], html5.get(f"{reference[1]};"))
+        if value is None:
+            return f"&amp;{reference[1]};"  # the parser would lose it
         return reference[0] if _MARKUP.search(value) else value
 
     if "&" not in text:
@@ -195,9 +200,10 @@ def _with_entities(text: str) -> str | None:
     parts: list[str] = []
     done = 0
     while (begin := text.find(_CDATA, done)) >= 0 and (end := text.find(_CDATA_END, begin)) >= 0:
-        parts += _REFERENCE.sub(replaced, text[done:begin]), text[begin:end]  # within CDATA, nothing is a reference
+        # within CDATA, nothing is a reference
+        parts += _REFERENCE.sub(replaced, _BARE.sub("&amp;", text[done:begin])), text[begin:end]
         done = end
-    return "".join([*parts, _REFERENCE.sub(replaced, text[done:])])
+    return "".join([*parts, _REFERENCE.sub(replaced, _BARE.sub("&amp;", text[done:]))])
 
 
 def _parse(text: str) -> etree._Element | None:

@@ -28,6 +28,7 @@ def entry(markup: str, around: str, content_type: str = "application/xml") -> li
         (f"<title {XHTML}A <em>new</em> pen</div></title>", "A new pen"),
         ('<title type="html">A &lt;b&gt;new&lt;/b&gt; pen</title>', "A new pen"),
         ("<title>Tom &amp; Jerry</title>", "Tom & Jerry"),
+        ('<title type="text">Use &lt;div&gt; now</title>', "Use <div> now"),
         ('<content type="html">&lt;p&gt;Fish &amp;amp; chips&lt;/p&gt;</content>', "Fish & chips"),
         ('<content type="html"><![CDATA[<p>It <b>is</b> here</p>]]></content>', "It is here"),
         ("<summary>plain<!-- not shown --> text</summary>", "plain text"),
@@ -51,6 +52,9 @@ def test_an_atom_entry_is_read_with_all_that_its_tags_enclose_and_divide(content
         ("<description><![CDATA[a <!-- b --> c]]></description>", "a c"),
         ("<description><p>One</p>tail<p>Two</p></description>", "One tail Two"),
         ("<title>1 &lt; 2</title>", "1 < 2"),
+        ("<title>AT&T rises 5% on Q&A</title>", "AT&T rises 5% on Q&A"),
+        ("<title>Fish & chips &amp; peas</title>", "Fish & chips & peas"),
+        ("<title>a&b;c & d</title>", "a&b;c & d"),
         ("<title><![CDATA[Q&A]]></title>", "Q&A"),
         ("<description>first<br/>second</description>", "first second"),
         (
