@@ -98,16 +98,15 @@ def has_comments_in_text(body: bytes) -> bool:
 
     Most comments stand between the tags of blocks, and to find them in the parsed document takes long.
     """
-    at = body.find(b"<!--")
-    while at >= 0:
-        if _TEXT_BEFORE.search(body[max(0, at - _NEAR) : at]):
+    end = 0
+    while (start := body.find(b"<!--", end)) >= 0:
+        if _TEXT_BEFORE.search(body[max(0, start - _NEAR) : start]):
             return True
-        at = body.find(b"<!--", at + 4)
-    at = body.find(b"-->")
-    while at >= 0:
-        if _TEXT_AFTER.match(body, at + 3):
+        end = body.find(b"-->", start) + len(b"-->")
+        if end < start:
+            return False
+        if _TEXT_AFTER.match(body, end):
             return True
-        at = body.find(b"-->", at + 3)
     return False
 
 
