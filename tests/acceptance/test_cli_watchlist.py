@@ -43,8 +43,8 @@ def test_of_several_addresses_the_good_ones_are_added_and_the_others_named(drift
     assert one.startswith("Not added: ")
     assert "only http and https" in one
     assert "two schemes" in other
-    told = driftline.json("add", "https://example.com/c", "not an address", status=2)
-    assert [one["url"] for one in told["passed_over"]] == ["not an address"]
+    added = driftline.json("add", "https://example.com/c", "not an address", status=2)
+    assert [one["url"] for one in added["passed_over"]] == ["not an address"]
     assert len(driftline.json("list")) == 2
 
 

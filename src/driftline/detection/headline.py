@@ -145,8 +145,8 @@ def _by_entries(real: Sequence[LineEdit], old: JudgedDocument, new: JudgedDocume
     in_order = list(dict.fromkeys(before.values()))
     stayed = [at for at, entry in enumerate(in_order) if entry in new_entries]
     between = {*in_order[stayed[0] : stayed[-1]]} if stayed else set()
-    at_ends = new_entries | between
-    gone = [edit for edit in found if edit.new is None and before.get(line_of(edit).at) not in at_ends]
+    counting = new_entries | between
+    gone = [edit for edit in found if edit.new is None and before.get(line_of(edit).at) not in counting]
     return [edit for edit in found if edit not in gone] if come else found
 
 

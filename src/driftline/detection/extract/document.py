@@ -156,7 +156,8 @@ class Extraction:
             return blocks
         if sieve.selects:
             alone = sieve.main and not sieve.names_parts
-            lines = main_content(blocks) if alone else [line for line in blocks.lines if line not in self._main]
+            shown = {*self._main}
+            lines = main_content(blocks) if alone else [line for line in blocks.lines if line not in shown]
             blocks = blocks.of_lines([*self._main, *lines])
         blocks = blocks.led_by(self._metadata)
         with time_limit():

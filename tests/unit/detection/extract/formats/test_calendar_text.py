@@ -23,7 +23,6 @@ DTSTART;VALUE=DATE:20261201
 SUMMARY:Market
 END:VEVENT
 """
-UNKNOWN = "application/octet-stream"
 LINES = [
     "X-WR-CALNAME: Town",
     "SUMMARY: Market",

@@ -4,7 +4,6 @@ import pytest
 
 from driftline.detection.extract.document import Extraction
 
-UNKNOWN = "application/octet-stream"
 PAGE = "<!doctype html><title>Shop</title><p>A <b>pen</b></p><script>x</script>"
 
 
