@@ -29,7 +29,7 @@ from driftline.store.link_records import LinkRecords, has_unrecorded
 from driftline.store.locks import count_revision, lock_memories, lock_pages, patiently, write_once
 from driftline.store.outbox import found_by, put_in_outbox, stored_edits
 from driftline.store.schema import CONTINUED, RUN, checks, pages, runs, stalls, states, warnings
-from driftline.store.statements import host_memories_of, memories_of
+from driftline.store.statements import find_by_key, host_memories_of, memories_of
 from driftline.urls import as_sent
 
 if TYPE_CHECKING:
@@ -227,6 +227,7 @@ class Ledger:
         in_order = sorted(outcomes, key=_page_id)  # near one another in the tables, and pages in the order of `locks`
         try:
             with self._store.write() as connection:
+                find_by_key(connection)
                 lock_pages(connection, [_page_id(outcome) for outcome in in_order if _has_more_rows(outcome)])
                 if _insert_checks(self._store, connection, run_id, in_order):
                     return replace(self._insert_rest(connection, in_order), outcomes=outcomes)
@@ -240,6 +241,7 @@ class Ledger:
     def _record_new(self, run_id: int, in_order: Sequence[Outcome], *, unsure: bool) -> Recorded | None:
         """Record those of the outcomes that are not recorded yet; None if another process records one meanwhile."""
         with self._store.write() as connection:
+            find_by_key(connection)
             keys = [*map(_page_id, in_order)]
             # a state that is behind its checks, as an earlier version may have left it, must not hold up the others
             following = and_(checks.c.page_id == states.c.page_id, checks.c.sequence == states.c.sequence + 1)

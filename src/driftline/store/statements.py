@@ -194,6 +194,8 @@ _EXISTS = "23505"  # PostgreSQL's code for a key that is there already
 _TOGETHER = 64
 _PAIRS_AT_ONCE = 400  # in the list of a statement
 
+_FIND_BY_KEY = "; ".join(f"SET LOCAL enable_{other} = off" for other in ("seqscan", "hashjoin", "mergejoin"))
+
 #: a page, and the digest of contents that it has
 BlobKey: TypeAlias = tuple[int, bytes]
 
@@ -470,8 +472,19 @@ def all_memories_of(
     return by_page, {host: data for _, host, data in rows if host is not None}
 
 
+def find_by_key(connection: Connection) -> None:
+    """Have PostgreSQL find rows by their keys, one after the other, until the end of the transaction.
+
+    For batches of rows. Unless a table is much larger than the batch, PostgreSQL estimates that reading all of it takes
+    less time, as if it had to be fetched from a disk. With 26,000 pages that took two thirds of the time of a commit.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(_FIND_BY_KEY)
+
+
 def read_chains(connection: Connection, keys: Collection[BlobKey]) -> dict[int, dict[bytes, Blob]]:
     """Return these blobs and all that they are built on, by page and digest, without those missing."""
+    find_by_key(connection)
     found: dict[int, dict[bytes, Blob]] = {page_id: {} for page_id, _ in keys}
     for some in in_batches(sorted(set(keys)), _PAIRS_AT_ONCE):
         for page_id, *blob in run_on_pairs(connection, CHAINS, some, "bytea"):
