@@ -16,6 +16,7 @@ import sqlite3
 import struct
 import threading
 import time
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -29,7 +30,7 @@ from driftline.store.locks import WAITS
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection, Dialect, Engine
     from sqlalchemy.types import TypeEngine
 
 _LOG = logging.getLogger(__name__)
@@ -264,6 +265,10 @@ def _prepare_postgresql(engine: Engine) -> None:
         def dump(self, obj: BinaryArray) -> bytes:
             return obj
 
+    @event.listens_for(engine, "do_connect")
+    def _on_connecting(dialect: Dialect, _record: object, arguments: Any, options: Any) -> Any:
+        return _connect(dialect.import_dbapi(), arguments, options)
+
     @event.listens_for(engine, "connect")
     def _on_connect(connection: Any, _record: object) -> None:
         # not as a connection option, which poolers refuse; a time-out that the administrator set is kept
@@ -279,6 +284,19 @@ def _prepare_postgresql(engine: Engine) -> None:
     def _choose_format(_connection: object, cursor: Any, _text: str, _values: object, context: Any, _: bool) -> None:
         if context is not None and context.execution_options.get("driftline_binary"):
             cursor.format = type(cursor.format).BINARY
+
+
+def _connect(driver: Any, arguments: Sequence[Any], options: dict[str, Any]) -> Any:
+    """Return a new connection of the driver psycopg; what is left of a failed one is closed at once.
+
+    The error of an attempt that timed out is part of a reference cycle with its open socket. A server that was hung
+    gives each of those one of its few connections, and garbage is collected too rarely to wait for that.
+    """
+    try:
+        return driver.connect(*arguments, **options)
+    except driver.Error as error:
+        traceback.clear_frames(error.__traceback__)
+        raise
 
 
 class BinaryArray(bytes):
@@ -433,7 +451,7 @@ class ServerWatch:
         driver: Any = dialect.import_dbapi()
         started = time.monotonic()
         try:
-            driver.connect(*arguments, **options).close()
+            _connect(driver, arguments, options).close()
         except driver.Error:
             return time.monotonic() - started < timeout
         return True

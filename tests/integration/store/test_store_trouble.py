@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import resource
+import socket
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -158,3 +160,22 @@ def test_a_process_that_is_to_end_waits_briefly_for_locks_of_others(postgres: st
         store.hurry()
     assert waits == ["10s", "1s"]
     store.close()
+
+
+def test_a_connection_that_a_hung_server_does_not_answer_is_closed(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / ".s.PGSQL.5432"))
+        server.listen()
+        server.settimeout(10)
+        gc.collect()
+        gc.disable()  # garbage is collected too rarely to count on it
+        try:
+            with pytest.raises(StoreUnavailable, match="timeout expired"):
+                Store.open(f"postgresql://someone@/pages?host={tmp_path}&connect_timeout=2")
+            accepted, _ = server.accept()
+            with accepted:
+                accepted.settimeout(2)
+                while accepted.recv(1_000):
+                    pass  # until the end, which comes only if the other side closed the connection
+        finally:
+            gc.enable()
