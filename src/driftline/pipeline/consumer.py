@@ -23,7 +23,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 _BATCH = 64
-_HANDFUL = 32
+_HANDFUL = 8
 _PATIENCE = 0.2  # seconds after which an idle thread looks whether it is still wanted
 
 
@@ -142,12 +142,12 @@ class Consumer(Generic[T]):
 
 
 def fair_share(depth: int, consumers: int) -> int:
-    """Return how many of `depth` items one of so many consumers takes at once: its share, or a handful if more.
+    """Return how many of `depth` items one of so many consumers takes at once: half of its share, or a handful if more.
 
-    A share alone would have several threads wake up for a few pages each, and for pages that are unchanged the waking
-    costs more than the work.
+    Half of it, so that all consumers are busy until the end. Much smaller batches would cost more than the work on them:
+    each wakes a thread and a worker process, and reads from the store.
     """
-    return max(_HANDFUL, min(_BATCH, -(-depth // max(1, consumers))))
+    return max(_HANDFUL, min(_BATCH, -(-depth // max(1, 2 * consumers))))
 
 
 def internal_failure(error: Exception) -> Failure:

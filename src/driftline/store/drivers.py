@@ -28,7 +28,7 @@ from driftline.errors import MissingExtra, StoreError
 from driftline.store.locks import WAITS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from sqlalchemy import Connection, Dialect, Engine
     from sqlalchemy.types import TypeEngine
@@ -286,7 +286,7 @@ def _prepare_postgresql(engine: Engine) -> None:
             cursor.format = type(cursor.format).BINARY
 
 
-def _connect(driver: Any, arguments: Sequence[Any], options: dict[str, Any]) -> Any:
+def _connect(driver: Any, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
     """Return a new connection of the driver psycopg; what is left of a failed one is closed at once.
 
     The error of an attempt that timed out is part of a reference cycle with its open socket. A server that was hung

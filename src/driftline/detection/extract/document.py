@@ -20,7 +20,7 @@ from driftline.detection.extract.annotations import BUTTONS, MEDIA_UNSEEN, metad
 from driftline.detection.extract.charset import decode_text, is_utf_8
 from driftline.detection.extract.filters import nothing_left, sieve_of, time_limit
 from driftline.detection.extract.formats import sniff
-from driftline.detection.extract.formats.base import FormattedText
+from driftline.detection.extract.formats.base import FormattedText, folded
 from driftline.detection.extract.regions import (
     BREAK,
     INLINE,
@@ -181,10 +181,10 @@ class Extraction:
         """Return the visible text, one block a line. Call it last: it modifies the parsed document."""
         if self._tree is None or self._sieve is not None:
             return "\n".join(self.blocks().lines)
-        return "\n".join(folded_lines(_runs(self._tree, self._tree.css(_INLINE)).split(BREAK)))
+        return "\n".join(folded_lines(_runs(self._tree, self._tree.css(_INLINE))))
 
     def _kept(self, lines: Iterable[str]) -> list[str]:
-        whole = folded_lines(lines)
+        whole = [text for line in lines if (text := folded(line))]
         kept = whole if self._sieve is None else self._sieve.kept(whole)
         if whole and not kept:
             raise nothing_left()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import FrameType
 
-EXTRACTOR = 6  # increased with every change of the extraction, which must not be reported as a change of the pages
+EXTRACTOR = 7  # increased with every change of the extraction, which must not be reported as a change of the pages
 CSS, XPATH, JSON = "css", "xpath", "json"
 _LANGUAGES = {CSS: "a CSS selector", XPATH: "an XPath expression", JSON: "a JSONPath expression"}
 _MAIN = "main"

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from driftline.detection.extract.annotations import seen_attributes
-from driftline.detection.extract.regions import INLINE, folded
+from driftline.detection.extract.formats.base import folded
+from driftline.detection.extract.regions import INLINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -140,7 +140,9 @@ _PARTS_OF_MAIN = {Region.HEADER, Region.FOOTER, Region.ASIDE}
 _SIGNS = dict(zip(Region, "\x88\x89\x8a\x8b\x8c\x8e\x91\x92\x93\x94", strict=True))  # as above
 _REGIONS = {sign: region for region, sign in _SIGNS.items()}
 _ALL_MARKS = (*MARKS, NOTE, NOTE_END, *_REGIONS)
-_SPACES = "\t\xa0\r\f"
+# those after U+00FF cost nothing in a text without such characters, as most are
+_SPACES = "\n\t\xa0\r\f\u2002\u2003\u2009\u202f\u3000"
+_GAP = "  "
 _CONTENT = (Region.BODY, Region.MAIN)
 _SEVERAL_LINKS = 10
 _TOO_MUCH = 0.3  # of the characters outside links: a region with more of them is content
@@ -195,16 +197,20 @@ def _mark(node: LexborNode, region: Region | None) -> None:
         node.insert_after(_CLOSE)
 
 
-def folded(run: str) -> str:
-    """Return the run with its white space folded. Splitting into words is slow, so it is done only where needed."""
-    if "\n" in run or "  " in run or "\t" in run or "\xa0" in run or "\r" in run or "\f" in run:
-        return " ".join(run.split())
-    return run.strip()
+def spaced(text: str) -> str:
+    """Return the text with spaces for all common white space."""
+    for space in _SPACES:
+        text = text.replace(space, " ")
+    return text
 
 
-def folded_lines(runs: Iterable[str]) -> list[str]:
-    """Return the runs with their white space folded, without empty ones."""
-    return [line for run in runs if (line := folded(run))]
+def folded_lines(text: str) -> list[str]:
+    """Return the runs of a text that BREAK separates, with their white space folded, without empty ones."""
+    text = spaced(text)
+    if _GAP not in text:  # to search each run would cost as much as all the rest
+        return [line for run in text.split(BREAK) if (line := run.strip())]
+    # splitting into words is slow, so it is done only where needed
+    return [line for run in text.split(BREAK) if (line := " ".join(run.split()) if _GAP in run else run.strip())]
 
 
 class Blocks:
@@ -225,10 +231,10 @@ class Blocks:
     @cached_property
     def headings(self) -> set[str]:
         """Return the texts of the headings."""
-        texts = "\0".join([node.text() for node in self._heading_nodes])
+        texts = BREAK.join([node.text() for node in self._heading_nodes])
         for mark in () if texts.isascii() else _ALL_MARKS:
             texts = texts.replace(mark, "")  # ten times faster than one pass with a lookup for every character
-        return {text for heading in texts.split("\0") if (text := " ".join(heading.split()))}
+        return {*folded_lines(texts)}
 
     def release_tree(self) -> None:
         """Read what is still to be read from the parsed document, so that it can be freed."""
@@ -278,9 +284,8 @@ class Blocks:
 
 def read_marks(text: str, heading_nodes: Sequence[LexborNode] = (), *, noted: bool = False) -> Blocks:
     """Return the blocks of the text of a document with marks, and notes if `noted`; BREAK separates its runs."""
-    for space in _SPACES:
-        # one kind of white space is enough: it is folded anyway
-        text = text.replace(space, "\n")
+    text = spaced(text)
+    gaps = _GAP in text
     lines: list[str] = []
     where: list[_Span] = []
     linked: set[int] = set()
@@ -298,22 +303,23 @@ def read_marks(text: str, heading_nodes: Sequence[LexborNode] = (), *, noted: bo
             if not part:
                 continue
             if in_link or _LINK in part or _LINK_END in part or (noted and NOTE in part):
-                in_link, outside = _read_links(part, in_link, noted, lines, linked)
+                in_link, outside = _read_links(part, in_link, noted, gaps, lines, linked)
                 span.letters += outside
             else:
                 # most of most documents: many lines are processed at once
+                runs = part.split(BREAK)
                 lines += [
-                    line
-                    for run in part.split(BREAK)
-                    if (line := " ".join(run.split()) if "\n" in run or "  " in run else run.strip())
+                    line for run in runs if (line := " ".join(run.split()) if gaps and _GAP in run else run.strip())
                 ]
-                span.letters += len(part) - part.count(BREAK)
+                span.letters += len(part) - len(runs) + 1
             where += [span] * (len(lines) - len(where))
     _decide_regions(spans)
     return Blocks(lines, where, linked, heading_nodes)
 
 
-def _read_links(part: str, in_link: bool, noted: bool, lines: list[str], linked: set[int]) -> tuple[bool, int]:
+def _read_links(
+    part: str, in_link: bool, noted: bool, gaps: bool, lines: list[str], linked: set[int]
+) -> tuple[bool, int]:  # fmt: skip
     """Add the lines of a part of a text that has links or notes to `lines`, and the indexes of links to `linked`.
 
     Return whether it ends inside a link, and how many characters are outside links.
@@ -321,18 +327,20 @@ def _read_links(part: str, in_link: bool, noted: bool, lines: list[str], linked:
     letters = 0
     for run in part.split(BREAK):
         notes = None
+        ragged, has_link = gaps, False
         if noted and NOTE in run:
-            notes = folded_lines(_NOTES.findall(run))
-            run = _NOTES.sub("", run)
+            notes = folded_lines(BREAK.join(_NOTES.findall(run)))
+            run, ragged = _NOTES.sub("", run), True  # what stood around a mark may be a gap without it
         outside = len(run)
         if in_link or not run.isascii():
             if run[:1] == _LINK and run.find(_LINK_END) == outside - 1 and run.rfind(_LINK) == 0:
-                run, outside, in_link = run[1:-1], 0, False  # one link and nothing else: the common case
+                run, outside, in_link, has_link = run[1:-1], 0, False, True  # one link, nothing else: the common case
             elif in_link or _LINK in run or _LINK_END in run:
                 run, outside, in_link = _without_links(run, in_link)
-        line = " ".join(run.split()) if "\n" in run or "  " in run else run.strip()
+                ragged = has_link = True
+        line = " ".join(run.split()) if ragged and _GAP in run else run.strip()
         if line:
-            if outside < _OUTSIDE * len(line):
+            if has_link and outside < _OUTSIDE * len(line):
                 linked.add(len(lines))
             letters += outside
             lines.append(line)
