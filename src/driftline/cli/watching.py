@@ -76,7 +76,7 @@ class EventPrinter:
 
         A page is reported as failing only after several checks, hours apart; a mistyped address is worth a line now.
         """
-        new = sum([isinstance(outcome, New) for outcome in recorded.outcomes])
+        new = sum([isinstance(outcome, New) for outcome in recorded.notable])
         if new:
             with self._lock:
                 self._last_at = self._ticks()

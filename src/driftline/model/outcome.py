@@ -12,7 +12,7 @@ another object with `dataclasses.replace`. There are two exceptions, both to sav
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
@@ -382,6 +382,14 @@ class Failed:
 Outcome: TypeAlias = New | Unchanged | Changed | Failed
 
 
+def is_notable(outcome: Outcome) -> bool:
+    """Return whether a check found anything but that its page is unchanged, as most checks do."""
+    if not isinstance(outcome, Unchanged) or outcome.noise is not None or outcome.document.link.failing:
+        return True
+    examined = outcome.examined
+    return examined is not None and (examined.lesson is not None or bool(examined.warnings))
+
+
 def version_made_by(outcome: Outcome) -> NewVersion | None:
     """Return the version that a check adds to the history of its page; None if it adds none."""
     if isinstance(outcome, New | Changed):
@@ -414,14 +422,18 @@ def changes_to_report(outcomes: Sequence[Outcome]) -> list[ReportableChange]:
 class Recorded:
     """Outcomes that were recorded in one transaction, and what was learned by that.
 
-    `turned` are the pages that began to fail or recovered by them, `dangers` what looks dangerous on pages for the
-    first time, and `ignored` the parts of pages that are ignored from now on.
+    `notable` are those that found anything. `turned` are the pages that began to fail or recovered by them, `dangers`
+    what looks dangerous on pages for the first time, and `ignored` the parts of pages that are ignored from now on.
     """
 
     outcomes: Sequence[Outcome]
     turned: Sequence[Turned] = ()
     dangers: Sequence[Danger] = ()
     ignored: Sequence[Ignored] = ()
+    notable: Sequence[Outcome] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "notable", [*filter(is_notable, self.outcomes)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

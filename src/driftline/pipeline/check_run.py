@@ -408,9 +408,10 @@ class RunTally:
 
     def add(self, recorded: Recorded) -> None:
         """Count outcomes that were recorded."""
-        outcomes = recorded.outcomes
+        outcomes = recorded.notable
+        self.counts[Verdict.UNCHANGED] += len(recorded.outcomes) - len(outcomes)
         self.counts.update([outcome.verdict for outcome in outcomes])
-        self.bytes += sum([outcome.document.size for outcome in outcomes])
+        self.bytes += sum([outcome.document.size for outcome in recorded.outcomes])
         self.noisy += sum([isinstance(one, Unchanged) and one.proof is Proof.NOISE for one in outcomes])
         changes = [one.change for one in outcomes if isinstance(one, Changed)]
         self.minor += sum([change.importance is Importance.MINOR for change in changes])

@@ -142,10 +142,10 @@ class Consumer(Generic[T]):
 
 
 def fair_share(depth: int, consumers: int) -> int:
-    """Return how many of `depth` items one of so many consumers takes at once: half of its share, or a handful if more.
+    """Return how many of `depth` items one of so many consumers takes at once: half of its share, at least a handful.
 
-    Half of it, so that all consumers are busy until the end. Much smaller batches would cost more than the work on them:
-    each wakes a thread and a worker process, and reads from the store.
+    Half of it, so that all consumers are busy until the end. Much smaller batches would cost more than the work on
+    them: each wakes a thread and a worker process, and reads from the store.
     """
     return max(_HANDFUL, min(_BATCH, -(-depth // max(1, 2 * consumers))))
 

@@ -57,9 +57,7 @@ def _status(kind: FailureKind | None, status: int) -> int | None:
 
 def turns_of(outcomes: Sequence[Outcome], fail_after: int) -> list[Turned]:
     """Return which pages begin to fail, or recover, by these checks."""
-    # most checks fail neither now nor before, and are sorted out first
-    candidates = [one for one in outcomes if isinstance(one, Failed) or one.document.link.failing]
-    return [turned for one in candidates if (turned := turn_of(one, fail_after)) is not None]
+    return [turned for outcome in outcomes if (turned := turn_of(outcome, fail_after)) is not None]
 
 
 def insert_turns(

@@ -19,7 +19,18 @@ from driftline.errors import StoreError, StoreUnavailable
 from driftline.http.headers import BUSY, retry_after, validators
 from driftline.model.change import change_id
 from driftline.model.event import Danger
-from driftline.model.outcome import Changed, Failed, Lesson, Link, Outcome, Proof, Recorded, Unchanged, version_made_by
+from driftline.model.outcome import (
+    Changed,
+    Failed,
+    Lesson,
+    Link,
+    Outcome,
+    Proof,
+    Recorded,
+    Unchanged,
+    is_notable,
+    version_made_by,
+)
 from driftline.noise_memory import Memory
 from driftline.store.blobs import digest
 from driftline.store.events import EventLog
@@ -225,12 +236,13 @@ class Ledger:
 
     def _record(self, run_id: int, outcomes: Sequence[Outcome], *, unsure: bool) -> Recorded:
         in_order = sorted(outcomes, key=_page_id)  # near one another in the tables, and pages in the order of `locks`
+        notable = [*filter(is_notable, in_order)]
         try:
             with self._store.write() as connection:
                 find_by_key(connection)
-                lock_pages(connection, [_page_id(outcome) for outcome in in_order if _has_more_rows(outcome)])
+                lock_pages(connection, [*map(_page_id, notable)])  # rows that refer to these are inserted
                 if _insert_checks(self._store, connection, run_id, in_order):
-                    return replace(self._insert_rest(connection, in_order), outcomes=outcomes)
+                    return replace(self._insert_rest(connection, in_order, notable), outcomes=outcomes)
                 connection.rollback()
         except IntegrityError:
             pass  # a page was removed while it was being checked: what follows leaves it out
@@ -256,20 +268,23 @@ class Ledger:
             if not _insert_checks(self._store, connection, run_id, left):
                 connection.rollback()
                 return None
-            recorded = self._insert_rest(connection, left)
+            recorded = self._insert_rest(connection, left, [*filter(is_notable, left)])
             if not unsure:
                 return recorded
             wrote = _written_by(connection, run_id, in_order) | {*map(_page_id, left)}
             outcomes = [outcome for outcome in in_order if _page_id(outcome) in wrote]
-            turned, dangers = turns_of(outcomes, self._fail_after), _dangers_of(connection, outcomes)
-            return Recorded(outcomes, turned, dangers, ignored_by(outcomes))
+            notable = [*filter(is_notable, outcomes)]
+            turned, dangers = turns_of(notable, self._fail_after), _dangers_of(connection, notable)
+            return Recorded(outcomes, turned, dangers, ignored_by(notable))
 
-    def _insert_rest(self, connection: Connection, outcomes: Sequence[Outcome]) -> Recorded:
-        """Insert what the checks of these outcomes found, beside the checks themselves."""
+    def _insert_rest(
+        self, connection: Connection, outcomes: Sequence[Outcome], notable: Sequence[Outcome]
+    ) -> Recorded:  # fmt: skip
+        """Insert what the checks of these outcomes found, beside the checks themselves; `notable` found anything."""
         taught = _insert_found(self._store, connection, outcomes)
-        dangers = _insert_warnings(connection, outcomes)
-        turned = insert_turns(self._store.statements, connection, outcomes, self._fail_after)
-        recorded = Recorded(outcomes, turned, dangers, insert_ignored(connection, outcomes) if taught else ())
+        dangers = _insert_warnings(connection, notable)
+        turned = insert_turns(self._store.statements, connection, notable, self._fail_after)
+        recorded = Recorded(outcomes, turned, dangers, insert_ignored(connection, notable) if taught else ())
         put_in_outbox(connection, recorded)
         return recorded
 
@@ -288,14 +303,6 @@ def _written_by(connection: Connection, run_id: int, outcomes: Sequence[Outcome]
 
 def _page_id(outcome: Outcome) -> int:
     return outcome.document.link.page_id
-
-
-def _has_more_rows(outcome: Outcome) -> bool:
-    """Return whether rows that refer to the page are inserted, beside its check and its state."""
-    if not isinstance(outcome, Unchanged) or outcome.noise is not None or outcome.document.link.failing:
-        return True
-    examined = outcome.examined
-    return examined is not None and (examined.lesson is not None or bool(examined.warnings))
 
 
 def _scope(page_ids: Sequence[int] | None) -> str:

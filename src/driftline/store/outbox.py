@@ -90,7 +90,7 @@ _KEYS = select(outbox.c.page_id, outbox.c.sequence, outbox.c.what)
 
 def put_in_outbox(connection: Connection, recorded: Recorded) -> None:
     """Insert what these outcomes, which are being recorded in the same transaction, found."""
-    links = [found.document.link for found in changes_to_report(recorded.outcomes)]
+    links = [found.document.link for found in changes_to_report(recorded.notable)]
     found = [(link.page_id, link.sequence, _CHANGED) for link in links]
     found += [(*check_of(one.id), one.turn.value) for one in recorded.turned]
     found += [(*check_of(one.id), one.kind.value) for one in recorded.dangers]

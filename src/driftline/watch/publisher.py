@@ -160,7 +160,7 @@ class Publisher:
 
     def note_findings(self, recorded: Recorded) -> None:
         """Publish what these outcomes, which were just committed, found; soon, and in the publisher's thread."""
-        changes = changes_to_report(recorded.outcomes)
+        changes = changes_to_report(recorded.notable)
         noise = [one.document.fetched_at for one in changes if one.change.importance is Importance.NOISE]
         if not changes and not recorded.turned and not recorded.dangers and not recorded.ignored:
             return
