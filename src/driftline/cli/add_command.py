@@ -21,11 +21,19 @@ from driftline.cli.output import clean, print_json, say
 from driftline.cli.page_options import (
     AlsoOption,
     DropOption,
+    ExtractOption,
     IgnoreOption,
+    KeepOption,
+    LinesOption,
+    OnlyOption,
+    QuietWhileOption,
+    ReadOption,
     RenderOption,
+    ReplaceOption,
     SelectOption,
     StepOption,
     TriggerOption,
+    TriggerRemovedOption,
     WaitOption,
     given_filters,
     given_rendering,
@@ -93,9 +101,17 @@ def add(
     tag: TagsOption = None,
     select: SelectOption = None,
     drop: DropOption = None,
-    ignore: IgnoreOption = None,
-    trigger: TriggerOption = None,
     also: AlsoOption = None,
+    read: ReadOption = None,
+    ignore: IgnoreOption = None,
+    keep: KeepOption = None,
+    extract: ExtractOption = None,
+    replace: ReplaceOption = None,
+    lines: LinesOption = None,
+    trigger: TriggerOption = None,
+    trigger_removed: TriggerRemovedOption = None,
+    quiet_while: QuietWhileOption = None,
+    only: OnlyOption = None,
     render: RenderOption = None,
     wait_for: WaitOption = None,
     step: StepOption = None,
@@ -104,7 +120,11 @@ def add(
 ) -> None:
     """Add pages to watch."""
     given, refused = _good_urls(urls)  # if all are bad, that is reported before there is a store
-    filters = given_filters(context, select=select, drop=drop, ignore=ignore, trigger=trigger, also=also)
+    filters = given_filters(
+        context, select=select, drop=drop, also=also, read=read, ignore=ignore, keep=keep, extract=extract,
+        replace=replace, lines=lines, trigger=trigger, trigger_removed=trigger_removed, quiet_while=quiet_while,
+        only=only,
+    )  # fmt: skip
     rendering = given_rendering(None, render, wait_for, step)
     with opened(store) as watch_list:
         workspace = workspace_of(watch_list)

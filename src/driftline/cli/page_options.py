@@ -139,6 +139,62 @@ IgnoreOption = Annotated[
         show_default=False, rich_help_panel=WHAT_COUNTS,
     ),
 ]  # fmt: skip
+KeepOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--keep", metavar="TEXT|/REGEX/", help="Keep only lines that contain this.",
+        show_default=False, rich_help_panel=WHAT_COUNTS,
+    ),
+]  # fmt: skip
+ExtractOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--extract", metavar="/REGEX/", help="Keep only what this matches, or its groups.",
+        show_default=False, rich_help_panel=WHAT_COUNTS,
+    ),
+]  # fmt: skip
+ReplaceOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--replace", metavar="/REGEX/TEXT/", help="Replace what this matches by a text.",
+        show_default=False, rich_help_panel=WHAT_COUNTS,
+    ),
+]  # fmt: skip
+LinesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--lines", metavar="sort|reverse|unique", help="Sort or reverse the lines, or keep each only once.",
+        show_default=False, rich_help_panel=WHAT_COUNTS,
+    ),
+]  # fmt: skip
+TriggerRemovedOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trigger-removed", metavar="TEXT|/REGEX/", help="Report a change only if this is in what was removed.",
+        show_default=False, rich_help_panel=WHAT_COUNTS,
+    ),
+]  # fmt: skip
+QuietWhileOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--quiet-while", metavar="TEXT|/REGEX/", help="Report nothing while the page has this.",
+        show_default=False, rich_help_panel=WHAT_COUNTS,
+    ),
+]  # fmt: skip
+OnlyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--only", metavar="added|removed", help="Report only what was added, or only what was removed.",
+        show_default=False, rich_help_panel=WHAT_COUNTS,
+    ),
+]  # fmt: skip
+ReadOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--read", metavar="source", help="Watch the markup that the server sends, instead of the text that it shows.",
+        show_default=False, rich_help_panel=WHAT_COUNTS,
+    ),
+]  # fmt: skip
 TriggerOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -174,7 +230,7 @@ def given_filters(context: typer.Context, **values: Sequence[str] | None) -> lis
         return []
     from driftline.detection.extract.filters import check_filters
 
-    left = {kind: iter(some or ()) for kind, some in values.items()}
+    left = {name.replace("_", "-"): iter(some or ()) for name, some in values.items()}
     ordered: list[tuple[str, str]] = []
     for kind in _named(context.meta[_ARGUMENTS]):
         ordered += [(kind, value) for value in islice(left[kind], 1)]

@@ -29,11 +29,19 @@ from driftline.cli.output import (
 from driftline.cli.page_options import (
     AlsoOption,
     DropOption,
+    ExtractOption,
     IgnoreOption,
+    KeepOption,
+    LinesOption,
+    OnlyOption,
+    QuietWhileOption,
+    ReadOption,
     RenderOption,
+    ReplaceOption,
     SelectOption,
     StepOption,
     TriggerOption,
+    TriggerRemovedOption,
     WaitOption,
     describe_filters,
     describe_rendering,
@@ -154,9 +162,17 @@ def edit(
     ] = None,
     select: SelectOption = None,
     drop: DropOption = None,
-    ignore: IgnoreOption = None,
-    trigger: TriggerOption = None,
     also: AlsoOption = None,
+    read: ReadOption = None,
+    ignore: IgnoreOption = None,
+    keep: KeepOption = None,
+    extract: ExtractOption = None,
+    replace: ReplaceOption = None,
+    lines: LinesOption = None,
+    trigger: TriggerOption = None,
+    trigger_removed: TriggerRemovedOption = None,
+    quiet_while: QuietWhileOption = None,
+    only: OnlyOption = None,
     no_filters: Annotated[
         bool, typer.Option("--no-filters", help="Remove its filters, before adding any.", rich_help_panel=WHAT_COUNTS)
     ] = False,
@@ -173,7 +189,11 @@ def edit(
     from driftline.pipeline.stop import Stop
     from driftline.watch.service import retry_while_busy
 
-    filters = given_filters(context, select=select, drop=drop, ignore=ignore, trigger=trigger, also=also)
+    filters = given_filters(
+        context, select=select, drop=drop, also=also, read=read, ignore=ignore, keep=keep, extract=extract,
+        replace=replace, lines=lines, trigger=trigger, trigger_removed=trigger_removed, quiet_while=quiet_while,
+        only=only,
+    )  # fmt: skip
     rendered = render is not None or wait_for is not None or step or no_steps
     if every is None and not (tag or untag or filters or no_filters or rendered) and move_to is None:
         raise UsageError(

@@ -20,8 +20,8 @@ OUT_OF_MEMORY = "Reading the page took more memory than is allowed."
 WORKER_CRASHED = "Reading the page crashed its worker process."
 NO_WORKERS = "The process that reads pages could not be started, or ended: try again, or 'driftline doctor'."
 REORDERED = "The same words stand in another order."
-NOT_AWAITED = "Nothing that was added is what the page waits for."
-AWAITED = "What the page waits for appeared."
+NOT_AWAITED = "Nothing that was added or removed is what the page waits for."
+AWAITED = "What the page waits for happened."
 ACCEPTED = "You accepted the page as it is now."
 REFILTERED = "The page did not change: it is read through other filters than before."
 REREAD = "The page did not change: it is read in another way than before."
@@ -76,6 +76,7 @@ _NOISE: dict[NoiseKind, str] = {
     NoiseKind.COMES_AND_GOES: "what comes and goes",
     NoiseKind.EVERY_CHECK: "what changes at nearly every check",
     NoiseKind.EVERY_FETCH: "what differs from one fetch to the next",
+    NoiseKind.LEFT_OUT: "what the filter 'only' leaves out",
     NoiseKind.OTHER_PAGES: "what changes on other pages of the host all the time",
     NoiseKind.USER: "what you called noise",
     NoiseKind.USER_MINOR: "what you called minor",
@@ -87,6 +88,11 @@ _ELLIPSIS = "…"
 def only_noise(kinds: Iterable[NoiseKind]) -> str:
     """Return the sentence for a change that these kinds of noise explain."""
     return f"Only {listed([_NOISE[kind] for kind in kinds])} changed."
+
+
+def quiet_while(text: str) -> str:
+    """Return the sentence for a change that is not reported because the page has this text."""
+    return f"Changes are not reported while the page has '{short(text)}'."
 
 
 def place_beside_content(kind: NoiseKind) -> str:

@@ -82,6 +82,7 @@ class NoiseKind(StrEnum):
     COMES_AND_GOES = "comes-and-goes"
     EVERY_CHECK = "every-check"
     EVERY_FETCH = "every-fetch"
+    LEFT_OUT = "left-out"
     OTHER_PAGES = "other-pages"
     USER = "user"
     USER_MINOR = "user-minor"

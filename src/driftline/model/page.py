@@ -169,8 +169,37 @@ class FilterKind(StrEnum):
     SELECT = "select"
     DROP = "drop"
     IGNORE = "ignore"
+    KEEP = "keep"
+    EXTRACT = "extract"
+    REPLACE = "replace"
+    LINES = "lines"
     TRIGGER = "trigger"
+    TRIGGER_REMOVED = "trigger-removed"
+    QUIET_WHILE = "quiet-while"
+    ONLY = "only"
     ALSO = "also"
+    READ = "read"
+
+
+#: filters that decide which changes are reported: they leave the text of a page as it is
+REPORTING_FILTERS = frozenset({
+    FilterKind.TRIGGER, FilterKind.TRIGGER_REMOVED, FilterKind.QUIET_WHILE, FilterKind.ONLY,
+})  # fmt: skip
+
+
+class LineOrder(StrEnum):
+    """What the filter `lines` does with the lines of a page."""
+
+    SORT = "sort"
+    REVERSE = "reverse"
+    UNIQUE = "unique"
+
+
+class ChangeSide(StrEnum):
+    """The side of a change that the filter `only` reports: what the page has now, or what it had."""
+
+    ADDED = "added"
+    REMOVED = "removed"
 
 
 class Also(StrEnum):

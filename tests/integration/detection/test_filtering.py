@@ -120,7 +120,7 @@ def test_a_change_without_a_trigger_is_noise_with_that_reason(shop: Shop) -> Non
     found = shop.check()
     assert (found.verdict, found.proof) == (Verdict.UNCHANGED, Proof.NOISE)
     assert found.change is not None
-    assert found.change.reason == "Nothing that was added is what the page waits for."
+    assert found.change.reason == "Nothing that was added or removed is what the page waits for."
     shop.write(price=6, menu="and: Sold out")
     found = shop.check()
     assert found.verdict is Verdict.CHANGED, "wherever it appears"

@@ -21,6 +21,7 @@ from driftline.cli import (
     search_command,
     visit_command,
 )
+from driftline.model.page import FilterKind
 
 #: parameters of commands that are about the terminal, the store, or settings, which the library has elsewhere
 NOT_THERE = {
@@ -30,7 +31,7 @@ NOT_THERE = {
 }  # fmt: skip
 #: options that are attributes of one argument in the library
 WITHIN = {
-    "filters": {"select", "drop", "ignore", "trigger", "also"},
+    "filters": {option.replace("-", "_") for option in FilterKind},
     "render": {"render", "wait_for", "step"},
     "plan": {"pipeline", "producers", "slots", "consumers", "comparers", "queues", "capacity"},
 }

@@ -18,7 +18,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.extract.annotations import BUTTONS, MEDIA_UNSEEN, metadata_lines, set_notes, structure_line
 from driftline.detection.extract.charset import decode_text, is_utf_8
-from driftline.detection.extract.filters import nothing_left, sieve_of, time_limit
+from driftline.detection.extract.filters import nothing_left, parts_of_source, sieve_of, time_limit
 from driftline.detection.extract.formats import sniff
 from driftline.detection.extract.formats.base import FormattedText, folded
 from driftline.detection.extract.regions import (
@@ -84,6 +84,12 @@ class Extraction:
         unread = sniff.render_binary(body, kind, steps)
         if unread is not None:
             self._formatted, self.charset = unread, "binary"
+            return
+        if sieve is not None and sieve.source:
+            if sieve.names_elements:
+                raise parts_of_source()
+            text, self.charset = decode_text(body, content_type)
+            self._formatted = FormattedText(lines=text.splitlines())
             return
         templates = shows_templates(body)
         plain = not (steps or also or templates)
@@ -160,8 +166,11 @@ class Extraction:
             lines = main_content(blocks) if alone else [line for line in blocks.lines if line not in shown]
             blocks = blocks.of_lines([*self._main, *lines])
         blocks = blocks.led_by(self._metadata)
-        with time_limit():
-            kept = blocks.without(sieve.ignores)
+        if sieve.keeps_places:
+            with time_limit():
+                kept = blocks.without(sieve.leaves_out)
+        else:
+            kept = blocks.of_lines(sieve.kept(blocks.lines))
         if len(blocks) and not len(kept):
             raise nothing_left()
         return kept

@@ -1,9 +1,11 @@
-"""The filters of a page: which parts of it are compared.
+"""The filters of a page: which parts of it are compared, and which of its changes are reported.
 
 `select` keeps parts and `drop` removes parts, named by CSS, XPath (`xpath:`) or JSONPath (`json:`), all in the document
-as it is; what any `select` names is kept. `select main` finds the main content automatically. Of the lines that are
-left, `ignore` leaves out some, and a change matters only if a line that matches a `trigger` appears. `also` adds what a
-page has besides its text.
+as it is; what any `select` names is kept. `select main` finds the main content automatically. `also` adds what a page
+has besides its text, and `read source` takes the markup for the text.
+
+Then `ignore`, `keep`, `extract`, `replace` and `lines` change the lines, each those that the one before it left. The
+others say which changes are reported: `trigger`, `trigger-removed`, `quiet-while` and `only`.
 
 Regular expressions have a time limit, because some take exponential time.
 """
@@ -14,21 +16,23 @@ import json
 import re
 import signal
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from driftline.detection.messages import listed
 from driftline.errors import BadFilter, DriftlineError, FailureKind, NothingSelected, UnreadableBody
 from driftline.model.change import Importance
-from driftline.model.page import Also, Filter, FilterKind
+from driftline.model.page import REPORTING_FILTERS, Also, ChangeSide, Filter, FilterKind, LineOrder
 from driftline.store.blobs import digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import FrameType
+
+_Result = TypeVar("_Result")
 
 EXTRACTOR = 7  # increased with every change of the extraction, which must not be reported as a change of the pages
 CSS, XPATH, JSON = "css", "xpath", "json"
@@ -37,10 +41,19 @@ _MAIN = "main"
 _ALL = "all"
 _PREFIX = re.compile(rf"({CSS}|{XPATH}|{JSON}):\s*(.*)", re.DOTALL)
 _REGEX = re.compile(r"/(.+)/(i?)", re.DOTALL)
+_REPLACEMENT = re.compile(r"/((?:[^/\\]|\\.)+)/((?:[^/\\]|\\.)*)/(i?)", re.DOTALL)
 _OTHER_FLAGS = re.compile(r"/(?:[^/\\]|\\.)+/([gimsuxy]+)", re.DOTALL)  # as other programs have them
 _WHOLE = ("html", "body")
+_SOURCE = "source"
+_VALUES: dict[FilterKind, tuple[str, ...]] = {
+    FilterKind.LINES: (*LineOrder,), FilterKind.ONLY: (*ChangeSide,), FilterKind.READ: (_SOURCE,),
+}  # fmt: skip
 _LONGEST = 1_000  # characters
 _CACHED = 256
+_NO_PARTS = (
+    "The filter 'read source' compares the markup line by line, in which no parts can be named: leave out select, drop "
+    "and also, and choose lines by keep, ignore or extract."
+)
 _TIME_LIMIT = 2.0  # seconds of processor time for all regular expressions of a page
 _TICK = 0.1
 
@@ -58,11 +71,56 @@ class Selector(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """An `ignore` or `trigger`."""
+    """A text or regular expression that lines are searched for, and what to replace it by."""
 
-    kind: str
+    kind: FilterKind
     value: str
     pattern: re.Pattern[str]
+    replacement: str = ""
+
+
+class LineStep(NamedTuple):
+    """A filter that changes the lines of a page. Several in a row that leave out or keep lines are one step."""
+
+    kind: FilterKind
+    rules: tuple[Rule, ...] = ()
+    order: LineOrder | None = None
+
+    def apply(self, lines: list[str]) -> list[str]:
+        """Return the lines that it makes of these."""
+        if self.kind is FilterKind.LINES:
+            return _ordered(lines, self.order)
+        if self.kind in _LEAVING:
+            return [line for line in lines if self.passes(line)]
+        (rule,) = self.rules
+        made = _extracted if self.kind is FilterKind.EXTRACT else _replaced
+        return [text for line in lines for text in made(rule, line) if text]
+
+    def passes(self, line: str) -> bool:
+        """Return whether a step that only leaves out lines keeps this one."""
+        return _matches(self.rules, line) is (self.kind is FilterKind.KEEP)
+
+
+_LEAVING = (FilterKind.IGNORE, FilterKind.KEEP)  # steps that leave out lines, and change none
+
+
+def _ordered(lines: list[str], order: LineOrder | None) -> list[str]:
+    if order is LineOrder.SORT:
+        return sorted(lines, key=lambda line: (line.casefold(), line))
+    return lines[::-1] if order is LineOrder.REVERSE else [*dict.fromkeys(lines)]
+
+
+def _extracted(rule: Rule, line: str) -> list[str]:
+    """Return what an expression matches in a line: of each match its groups, or all of it if it has none."""
+
+    def parts(found: re.Match[str]) -> str:
+        return " ".join(filter(None, found.groups())) if found.re.groups else found[0]
+
+    return [" ".join(parts(found).split()) for found in _within_limit(rule, lambda: [*rule.pattern.finditer(line)])]
+
+
+def _replaced(rule: Rule, line: str) -> list[str]:
+    return [" ".join(_within_limit(rule, lambda: rule.pattern.sub(rule.replacement, line)).split())]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,14 +129,28 @@ class Sieve:
 
     steps: tuple[Selector, ...]
     main: bool
-    ignored: tuple[Rule, ...]
+    line_steps: tuple[LineStep, ...]
     triggers: tuple[Rule, ...]
+    removed_triggers: tuple[Rule, ...]
+    quiet: tuple[Rule, ...]
+    only: ChangeSide | None
     also: frozenset[str]
+    source: bool
 
     @property
     def narrows(self) -> bool:
         """Return whether it leaves out any of the text."""
-        return self.main or bool(self.steps or self.ignored)
+        return self.main or bool(self.steps or self.line_steps)
+
+    @property
+    def names_elements(self) -> bool:
+        """Return whether it needs the elements of the document, which its source as lines does not have."""
+        return self.main or bool(self.steps or self.also)
+
+    @property
+    def keeps_places(self) -> bool:
+        """Return whether the lines that are left stand where they stood: no filter makes lines of its own."""
+        return all(step.kind in _LEAVING for step in self.line_steps)
 
     @property
     def names_parts(self) -> bool:
@@ -90,19 +162,22 @@ class Sieve:
         """Return whether it selects named parts or the main content."""
         return self.main or self.names_parts
 
-    def ignores(self, line: str) -> bool:
-        """Return whether this line is left out."""
-        return _matches(self.ignored, line)
+    def leaves_out(self, line: str) -> bool:
+        """Return whether this line is left out, by filters that make no lines of their own."""
+        return not all(step.passes(line) for step in self.line_steps)
 
     def kept(self, lines: Iterable[str]) -> list[str]:
-        """Return the lines that are not ignored."""
+        """Return the lines as the filters make them."""
+        left = [*lines]
         with time_limit():
-            return [line for line in lines if not self.ignores(line)]
+            for step in self.line_steps:
+                left = step.apply(left)
+        return left
 
 
 def how_read(filters: Sequence[Sequence[str]] | None) -> str:
     """Return a fingerprint of extractor and filters. Two texts of a page can be compared only if it is the same."""
-    relevant = [list(one) for one in filters or () if one[0] != FilterKind.TRIGGER]
+    relevant = [list(one) for one in filters or () if one[0] not in REPORTING_FILTERS]
     if not relevant:
         return str(EXTRACTOR)
     return f"{EXTRACTOR}:{digest(json.dumps(relevant).encode())[:8].hex()}"
@@ -115,21 +190,46 @@ def sieve_of(filters: Sequence[Sequence[str]] | None) -> Sieve | None:
 
 @lru_cache(_CACHED)
 def _sieve(filters: tuple[tuple[str, str], ...]) -> Sieve:
-    named: dict[str, list[str]] = {kind.value: [] for kind in FilterKind}
     steps: list[Selector] = []
-    main = False
-    for kind, value in filters:
-        named[_kind_named(kind)].append(value)
-        if kind == FilterKind.SELECT and value == _MAIN:
-            main = True
-        elif kind in (FilterKind.SELECT, FilterKind.DROP):
-            steps.append(_step(kind, value))
-    ignored, triggers = (
-        tuple(Rule(kind, value, _pattern(kind, value)) for value in named[kind])
-        for kind in (FilterKind.IGNORE, FilterKind.TRIGGER)
-    )
-    also = frozenset(named[FilterKind.ALSO])
-    return Sieve(steps=tuple(steps), main=main, ignored=ignored, triggers=triggers, also=also)
+    line_steps: list[LineStep] = []
+    rules: dict[FilterKind, list[Rule]] = defaultdict(list)
+    also: set[str] = set()
+    main = source = False
+    only: ChangeSide | None = None
+    for name, value in filters:
+        kind = _kind_named(name)
+        if kind in (FilterKind.SELECT, FilterKind.DROP):
+            if kind is FilterKind.SELECT and value == _MAIN:
+                main = True
+            else:
+                steps.append(_step(kind, value))
+        elif kind is FilterKind.ALSO:
+            also.add(value)
+        elif kind is FilterKind.READ:
+            source = True
+        elif kind is FilterKind.ONLY:
+            only = ChangeSide(value)
+        elif kind in REPORTING_FILTERS:
+            rules[kind].append(Rule(kind, value, _pattern(kind, value)))
+        else:
+            _add_line_step(line_steps, kind, value)
+    return Sieve(
+        steps=tuple(steps), main=main, line_steps=tuple(line_steps), triggers=tuple(rules[FilterKind.TRIGGER]),
+        removed_triggers=tuple(rules[FilterKind.TRIGGER_REMOVED]), quiet=tuple(rules[FilterKind.QUIET_WHILE]),
+        only=only, also=frozenset(also), source=source,
+    )  # fmt: skip
+
+
+def _add_line_step(steps: list[LineStep], kind: FilterKind, value: str) -> None:
+    """Add a filter of lines to the steps before it."""
+    if kind is FilterKind.LINES:
+        steps.append(LineStep(kind, order=LineOrder(value)))
+    elif kind in _LEAVING and steps and steps[-1].kind is kind:
+        steps[-1] = LineStep(kind, (*steps[-1].rules, Rule(kind, value, _pattern(kind, value))))
+    elif kind is FilterKind.REPLACE:
+        steps.append(LineStep(kind, (_replacement(value),)))
+    else:
+        steps.append(LineStep(kind, (Rule(kind, value, _pattern(kind, value)),)))
 
 
 def check_filters(filters: Iterable[tuple[str, str]]) -> list[Filter]:
@@ -143,6 +243,12 @@ def check_filters(filters: Iterable[tuple[str, str]]) -> list[Filter]:
     sieve = sieve_of(checked)
     for step in sieve.steps if sieve else ():
         _check_step(step)
+    if sieve is not None and sieve.source and sieve.names_elements:
+        raise BadFilter(_NO_PARTS)
+    if len({value for kind, value in checked if kind is FilterKind.ONLY}) > 1:
+        raise BadFilter(
+            "The filters 'only added' and 'only removed' exclude each other: leave out both for all changes."
+        )
     return checked
 
 
@@ -157,9 +263,14 @@ def nothing_selected(steps: Sequence[Selector]) -> NothingSelected:
 
 
 def nothing_left() -> UnreadableBody:
-    """Return the error for a page of which every line is ignored."""
-    sentence = "The filters ignore every line of this page: change the filters with 'driftline edit'."
+    """Return the error for a page of which no line is left."""
+    sentence = "The filters leave no line of this page: change the filters with 'driftline edit'."
     return UnreadableBody(FailureKind.SELECTION, sentence)
+
+
+def parts_of_source() -> UnreadableBody:
+    """Return the error for a page whose source is read although its filters name parts."""
+    return UnreadableBody(FailureKind.SELECTION, f"{_NO_PARTS[:-1]} with 'driftline edit --no-filters'.")
 
 
 def failed_selection(step: Selector, error: Exception) -> UnreadableBody:
@@ -177,21 +288,38 @@ def refuse_others(steps: Iterable[Selector], languages: Sequence[str], kind: str
 
 
 def awaited_by(filters: Sequence[Sequence[str]] | None, old: str, new: str) -> Importance | None:
-    """Return the importance of a change by the `trigger` filters: noise if no added line matches one of them.
+    """Return the importance of a change by the `trigger` filters: noise if no line that matches one of them was added,
+    or removed for `trigger-removed`.
 
-    It matters if more lines match than before. Where a matching line was only rewritten, or there is no trigger, None
-    is returned: other rules decide.
+    It matters if more lines match than before, or fewer. Where a matching line was only rewritten, or there is no
+    trigger, None is returned: other rules decide.
     """
     sieve = sieve_of(filters)
-    if sieve is None or not sieve.triggers:
+    if sieve is None or not (sieve.triggers or sieve.removed_triggers):
         return None
     with time_limit():
-        before, after = (
-            Counter(line for line in text.split("\n") if _matches(sieve.triggers, line)) for text in (old, new)
-        )
-    if not after - before:
+        found = [_appeared(sieve.triggers, old, new), _appeared(sieve.removed_triggers, new, old)]
+    if not any(some for some, _ in found):
         return Importance.NOISE
-    return Importance.IMPORTANT if after.total() > before.total() else None
+    return Importance.IMPORTANT if any(more for _, more in found) else None
+
+
+def _appeared(rules: Sequence[Rule], old: str, new: str) -> tuple[bool, bool]:
+    """Return whether lines appeared that match one of these rules, and whether more lines match than before."""
+    if not rules:
+        return False, False
+    before, after = (Counter(line for line in text.split("\n") if _matches(rules, line)) for text in (old, new))
+    return bool(after - before), after.total() > before.total()
+
+
+def quieted_by(filters: Sequence[Sequence[str]] | None, new: str) -> str | None:
+    """Return the text or expression of the first `quiet-while` filter that a page matches; None if it matches none."""
+    sieve = sieve_of(filters)
+    if sieve is None or not sieve.quiet:
+        return None
+    with time_limit():
+        lines = new.split("\n")
+        return next((rule.value for rule in sieve.quiet if any(_matches([rule], line) for line in lines)), None)
 
 
 def counts_also(filters: Sequence[Sequence[str]] | None) -> bool:
@@ -208,7 +336,13 @@ def _kind_named(name: str) -> FilterKind:
 
 
 def _parted(kind: FilterKind, value: str) -> list[Filter]:
-    """Return one filter for each value of an `also` filter that names several."""
+    """Return one filter for each value of an `also` or `lines` filter that names several."""
+    if kind in _VALUES:
+        values = [name.strip().lower() for name in value.split(",")] if kind is FilterKind.LINES else [value.lower()]
+        bad = next((one for one in values if one not in _VALUES[kind]), None)
+        if bad is not None:
+            raise BadFilter(f"There is no '{kind} {bad}': use {listed(_VALUES[kind], 'or')}.")
+        return [Filter(kind, one) for one in values]
     if kind is not FilterKind.ALSO:
         return [Filter(kind, value)]
     named = [name.strip().lower() for name in value.split(",")]
@@ -219,23 +353,43 @@ def _parted(kind: FilterKind, value: str) -> list[Filter]:
 
 
 def _matches(rules: Iterable[Rule], line: str) -> bool:
-    for rule in rules:
-        try:
-            if is_found(rule.pattern, line):
-                return True
-        except RegexTimeout:
-            sentence = (
-                f"The filter '{rule.kind} {rule.value}' takes too long on this page: avoid nested repetitions such as "
-                "(a+)+, and change it with 'driftline edit'."
-            )
-            raise UnreadableBody(FailureKind.SELECTION, sentence) from None
-    return False
+    return any(_within_limit(rule, partial(rule.pattern.search, line)) is not None for rule in rules)
+
+
+def _within_limit(rule: Rule, do: Callable[[], _Result]) -> _Result:
+    """Return what a search returns. Raise UnreadableBody with the rule when it takes too long."""
+    try:
+        return searching(do)
+    except RegexTimeout:
+        sentence = (
+            f"The filter '{rule.kind} {rule.value}' takes too long on this page: avoid nested repetitions such as "
+            "(a+)+, and change it with 'driftline edit'."
+        )
+        raise UnreadableBody(FailureKind.SELECTION, sentence) from None
 
 
 def _step(kind: str, value: str) -> Selector:
     found = _PREFIX.fullmatch(value)
     language, expression = found.groups() if found else (CSS, value)
     return Selector(kind == FilterKind.DROP, language, expression)
+
+
+def _replacement(value: str) -> Rule:
+    """Return the rule of a `replace` filter: '/REGEX/TEXT/'."""
+    found = _REPLACEMENT.fullmatch(value)
+    if found is None:
+        raise BadFilter(
+            f"The filter 'replace {value}' is not of the form /REGEX/TEXT/ or /REGEX/TEXT/i: write a slash within it "
+            "as '\\/'."
+        )
+    expression, text, flag = found.groups()
+    pattern = _pattern(FilterKind.REPLACE, f"/{expression}/{flag}")
+    text = text.replace("\\/", "/")
+    try:
+        pattern.sub(text, "")
+    except (re.error, IndexError) as error:
+        raise BadFilter(f"The filter 'replace {value}' has a text that cannot be put in: {error}.") from None
+    return Rule(FilterKind.REPLACE, value, pattern, text)
 
 
 def _pattern(kind: str, value: str) -> re.Pattern[str]:
@@ -247,6 +401,8 @@ def _pattern(kind: str, value: str) -> re.Pattern[str]:
             "a text that begins with a slash as /\\/…/."
         )
     if found is None:
+        if kind == FilterKind.EXTRACT:
+            raise BadFilter(f"The filter 'extract {value}' is not a regular expression: write /REGEX/ or /REGEX/i.")
         return re.compile(re.escape(" ".join(value.split())), re.IGNORECASE)
     expression, flag = found.groups()
     try:
@@ -356,10 +512,10 @@ def time_limit() -> Iterator[None]:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
-def is_found(pattern: re.Pattern[str], line: str) -> bool:
-    """Return whether the expression matches a part of the line. Raise RegexTimeout when it takes too long."""
+def searching(do: Callable[[], _Result]) -> _Result:
+    """Return what a search with an expression returns. Raise RegexTimeout when it takes too long."""
     _Timer.searching = True
     try:
-        return pattern.search(line) is not None
+        return do()
     finally:
         _Timer.searching = False

@@ -23,6 +23,7 @@ from driftline.model.change import (
     Region,
     importance_of,
 )
+from driftline.model.page import ChangeSide
 from driftline.noise_memory import Memory
 
 if TYPE_CHECKING:
@@ -237,7 +238,7 @@ class Experience:
     """What is known of a page and of its host before check number `check`, which is at the time `at`.
 
     `again` is the text of the page fetched a second time, right after it seemed changed. `selected` is True if the user
-    chose which part of the page is compared.
+    chose which part of the page is compared; with `only`, that side of a change is reported and the other is noise.
     """
 
     page: Memory = field(default_factory=Memory)
@@ -246,6 +247,12 @@ class Experience:
     at: float = 0.0
     again: str | None = None
     selected: bool = False
+    only: ChangeSide | None = None
+
+    def leaves_out(self, edit: LineEdit) -> bool:
+        """Return whether this edit has nothing of the side of a change that is to be reported."""
+        wanted = edit.old if self.only is ChangeSide.REMOVED else edit.new
+        return self.only is not None and wanted is None
 
 
 class Features(NamedTuple):

@@ -91,13 +91,14 @@ def judge(old: JudgedDocument, new: JudgedDocument, experience: Experience | Non
         edits = [replace(edit, noise=edit.noise or NoiseKind.TYPOGRAPHY) for edit in edits]
     if matching.restyled and all(edit.noise is not None for edit in edits):
         edits += [_restyled(one, other, old, new, experience) for one, other in matching.restyled]
+    edits = [replace(edit, noise=NoiseKind.LEFT_OUT) if experience.leaves_out(edit) else edit for edit in edits]
     edits = _once_each(edits)
     # sections are learned also where all is noise, and the user may want all of one reported
     of_noise = bool(experience.page.pins) or may_be_redrawn(edits)
     edits = with_redrawn_sections(with_headings(edits, old, new, of_noise=of_noise), new, experience)
     decisive = [edit for edit in edits if edit.noise is None]
     redrawn = {edit.heading for edit in edits if edit.noise in _REDRAWN and edit.heading}
-    order = Importance.NOISE if decisive else _order(old.text, new, experience, redrawn)
+    order = Importance.NOISE if decisive or experience.only else _order(old.text, new, experience, redrawn)
     moved = order is not Importance.NOISE
     shuffled = moved and again is not None and _order(again.text, new, experience, redrawn) is not Importance.NOISE
     moved = moved and not shuffled

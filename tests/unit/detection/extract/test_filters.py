@@ -196,7 +196,7 @@ def test_a_line_is_ignored_by_text_in_any_case_or_by_regular_expression() -> Non
         ("select", "  ", ("is empty",)),
         ("select", "json:", ("JSONPath", "cannot be read")),
         ("ignore", "x" * 2000, ("too long",)),
-        ("nonsense", "x", ("no filter 'nonsense'", "select, drop, ignore, trigger")),
+        ("nonsense", "x", ("no filter 'nonsense'", "select, drop, ignore, keep")),
     ],
 )
 def test_a_filter_that_makes_no_sense_is_refused_with_what_is_wrong_and_where(
@@ -352,5 +352,5 @@ def test_a_drop_that_leaves_something_is_fine(value: str) -> None:
 
 @pytest.mark.parametrize(("content_type", "body"), [("text/html", b"<p>Fee 5"), ("application/json", b'{"fee": 5}')])
 def test_a_page_of_which_nothing_is_left_cannot_be_read(content_type: str, body: bytes) -> None:
-    with pytest.raises(UnreadableBody, match="ignore every line"):
+    with pytest.raises(UnreadableBody, match="leave no line"):
         Extraction(body, content_type, [["ignore", "/.*/"]]).text()

@@ -1,0 +1,202 @@
+"""Filters that change lines or decide which changes are reported, and the examples for them in the documentation."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from driftline.detection.examine import examine
+from driftline.detection.extract.document import Extraction
+from driftline.detection.extract.filters import check_filters, how_read
+from driftline.errors import BadFilter, FailureKind, UnreadableBody
+from driftline.model.change import Importance, Region
+from driftline.model.page import FilterKind
+from support.making import failure_kind, job, why_failed
+
+DOCS = Path(__file__).parents[4] / "docs" / "filters.md"
+PLAIN = "text/plain; charset=utf-8"
+HTML = "text/html; charset=utf-8"
+HEADINGS = ("Lines", "Which changes are reported")
+EXAMPLE = "A: 3 | b: 10 | Ad | A: 3"
+
+
+def filters_of(options: str) -> list[tuple[str, str]]:
+    """The filters of a command's options."""
+    words = iter(shlex.split(options))
+    return [(kind, value) for word in words for kind, value in [(word.removeprefix("--"), next(words))]]
+
+
+def left(options: str, text: str, content_type: str = PLAIN) -> list[str]:
+    """The lines that are left of lines separated by '|'."""
+    filters = check_filters(filters_of(options))
+    extraction = Extraction(text.replace(" | ", "\n").encode(), content_type, filters)
+    extraction.letters()
+    return extraction.text().split("\n")
+
+
+def cells(row: str) -> list[str]:
+    """The cells of a row of a table in Markdown."""
+    found = re.split(r"(?<!\\)\|", row.strip().strip("|"))
+    return [cell.strip().replace(r"\|", "|") for cell in found]
+
+
+def table_below(heading: str) -> list[list[str]]:
+    """The rows of the first table below a heading of the documentation, without its head."""
+    part = DOCS.read_text().partition(f"### {heading}\n")[2].partition("\n### ")[0]
+    return [cells(line) for line in part.splitlines() if line.startswith("|")][2:]
+
+
+def code(cell: str) -> tuple[str, str]:
+    """The options and the rest of a cell such as '`OPTIONS`: `REST`'."""
+    options, _, rest = cell.strip("`").partition("`: `")
+    return options, rest
+
+
+def importance(options: str, change: str) -> Importance:
+    """How important a change is from lines to others, as in '`One` → `One | Two`'."""
+    filters = [list(one) for one in check_filters(filters_of(options))]
+    old, new = (side.strip("` ").replace(" | ", "\n").encode() for side in change.split("→"))
+    first = examine(job(old, PLAIN, filters=filters))
+    found = examine(job(new, PLAIN, filters=filters, after=first)).change
+    assert found is not None
+    return found.importance
+
+
+@pytest.mark.parametrize("row", table_below("Lines"), ids=lambda row: row[0])
+def test_each_example_of_lines_in_the_documentation_does_what_it_says(row: list[str]) -> None:
+    options, result = code(row[2])
+    assert left(options, EXAMPLE) == result.split(" | ")
+
+
+@pytest.mark.parametrize("row", table_below("Which changes are reported"), ids=lambda row: row[0])
+def test_each_example_of_reported_changes_in_the_documentation_does_what_it_says(row: list[str]) -> None:
+    options, reported = code(row[2])
+    assert importance(options, reported) is Importance.IMPORTANT
+    assert importance(options, row[3]) is Importance.NOISE
+
+
+def test_the_documentation_has_an_example_for_every_filter_of_lines_and_of_reports() -> None:
+    shown = {name for heading in HEADINGS for row in table_below(heading) for name, _ in filters_of(code(row[2])[0])}
+    assert shown == {kind.value for kind in FilterKind} - {"select", "drop", "also", "read"}
+
+
+@pytest.mark.parametrize(
+    ("options", "text", "result"),
+    [
+        ("--keep : --lines unique,sort", EXAMPLE, "A: 3 | b: 10"),
+        ("--ignore 3 --lines reverse", EXAMPLE, "Ad | b: 10"),
+        ("--lines reverse --lines unique", EXAMPLE, "A: 3 | Ad | b: 10"),
+        ("--extract '/[a-z]/i' --lines unique", EXAMPLE, "A | b | d"),
+        ("--replace '/a/x/i' --keep x", EXAMPLE, "x: 3 | xd | x: 3"),
+        ("--keep x --replace '/a/x/i'", "x | a", "x"),
+        (r"--replace '/^(.*): (.*)$/\2 \1/'", EXAMPLE, "3 A | 10 b | Ad | 3 A"),
+        (r"--replace '/ or /\/ /'", "one or two", "one/ two"),
+        (r"--replace '/\// of /'", "3/4", "3 of 4"),
+        ("--replace '/Ad//'", EXAMPLE, "A: 3 | b: 10 | A: 3"),
+        ("--extract '/(a)(x)?: (\\d)/i'", EXAMPLE, "A 3 | A 3"),
+        ("--lines sort", "b | A | a | B | 10 | 9", "10 | 9 | A | a | B | b"),
+        ("--lines SORT", "b | a", "a | b"),
+    ],
+)
+def test_filters_of_lines_follow_one_another(options: str, text: str, result: str) -> None:
+    assert left(options, text) == result.split(" | ")
+
+
+def test_lines_of_a_page_are_filtered_after_its_parts_were_selected() -> None:
+    page = "<nav>Price 1</nav><main><p>Price <b>12</b> €<p>Price 9 €</main>"
+    assert left(r"--select main --extract '/\d+/' --lines sort", page, HTML) == ["12", "9"]
+
+
+def test_lines_of_json_are_filtered_with_their_paths() -> None:
+    text = '{"b": 2, "a": [1, 3]}'
+    assert left("--extract '/[ab][^:]*: (.*)/' --lines sort", text, "application/json") == ["1", "2", "3"]
+
+
+def test_lines_that_are_only_left_out_keep_their_regions() -> None:
+    page = f"<nav><li><a href=/>Home</a><li><a href=/x>Other</a></nav><main><p>{'Text of the page. ' * 9}</main>"
+    blocks = Extraction(
+        page.encode(), HTML, check_filters(filters_of("--ignore other --keep home --keep text"))
+    ).blocks()
+    assert [(block.region, block.linked) for block in blocks] == [(Region.NAVIGATION, True), (Region.MAIN, False)]
+
+
+def test_the_source_is_read_line_by_line() -> None:
+    page = "<!doctype html>\n<p class=x>\n  Hidden   <i hidden>text</i>\n<script>let a = 1</script>"
+    found = left("--read source --ignore doctype", page, HTML)
+    assert found == ["<p class=x>", "Hidden <i hidden>text</i>", "<script>let a = 1</script>"]
+
+
+def test_a_page_of_which_no_line_is_left_fails() -> None:
+    for options in ("--keep 'no such text'", "--extract '/no such text/'", "--replace '/.*//'"):
+        filters = [list(one) for one in check_filters(filters_of(options))]
+        found = examine(job(b"<p>One<p>Two", filters=filters))
+        assert failure_kind(found) is FailureKind.SELECTION
+        assert why_failed(found) == "The filters leave no line of this page: change the filters with 'driftline edit'."
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--extract price", "is not a regular expression: write /REGEX/"),
+        ("--extract '/(/'", "is not a regular expression: missing"),
+        ("--extract '/a/g'", "only 'i' is known"),
+        ("--replace price", "is not of the form /REGEX/TEXT/"),
+        ("--replace '/a/'", "is not of the form"),
+        ("--replace '/a/b/c/'", "is not of the form"),
+        ("--replace '/(/x/'", "is not a regular expression"),
+        (r"--replace '/a/\1/'", "has a text that cannot be put in: invalid group reference"),
+        ("--lines shuffle", "There is no 'lines shuffle': use sort, reverse or unique"),
+        ("--only changed", "There is no 'only changed': use added or removed"),
+        ("--only added --only removed", "exclude each other"),
+        ("--read markup", "There is no 'read markup': use source"),
+        ("--read source --select h1", "no parts can be named"),
+        ("--read source --also links", "no parts can be named"),
+        ("--quiet-while ''", "is empty"),
+    ],
+)
+def test_a_filter_that_makes_no_sense_is_refused(options: str, message: str) -> None:
+    with pytest.raises(BadFilter, match=re.escape(message)):
+        check_filters(filters_of(options))
+
+
+def test_parts_named_beside_the_source_by_a_later_edit_fail_the_check() -> None:
+    with pytest.raises(UnreadableBody, match="with 'driftline edit --no-filters'"):
+        Extraction(b"<p>", HTML, [("read", "source"), ("select", "p")])
+
+
+def test_filters_that_decide_what_is_reported_leave_the_text_as_it_was_read() -> None:
+    assert how_read([["only", "added"], ["quiet-while", "x"], ["trigger-removed", "y"]]) == how_read(None)
+    assert how_read([["lines", "sort"], ["keep", "x"]]) != how_read([["keep", "x"], ["lines", "sort"]])
+
+
+@pytest.mark.parametrize(
+    ("options", "change", "expected"),
+    [
+        ("--only added", "`One` → `Two`", Importance.IMPORTANT),
+        ("--only removed", "`Price 3` → `Price 4`", Importance.IMPORTANT),
+        ("--only added", "`One | Two | Three four five` → `Three four five | One | Two`", Importance.NOISE),
+        ("--trigger new --trigger-removed old", "`An old one` → `None at all`", Importance.IMPORTANT),
+        ("--trigger new --trigger-removed old", "`An old one` → `An old one, rewritten`", Importance.IMPORTANT),
+        ("--trigger new --trigger-removed old", "`An old one | x` → `An old one | y`", Importance.NOISE),
+        ("--quiet-while closed --trigger new", "`x` → `new, but closed`", Importance.NOISE),
+        ("--quiet-while '/^closed$/'", "`x` → `new, not closed`", Importance.IMPORTANT),
+    ],
+)
+def test_filters_of_reports_decide_together(options: str, change: str, expected: Importance) -> None:
+    assert importance(options, change) is expected
+
+
+def test_what_is_not_reported_says_why() -> None:
+    def reason(options: str, old: bytes, new: bytes) -> str:
+        filters = [list(one) for one in check_filters(filters_of(options))]
+        found = examine(job(new, PLAIN, filters=filters, after=examine(job(old, PLAIN, filters=filters)))).change
+        assert found is not None
+        return found.reason
+
+    assert reason("--only added", b"One\nTwo", b"One") == "Only what the filter 'only' leaves out changed."
+    assert reason("--quiet-while 'Closed'", b"One", b"One\nclosed") == (
+        "Changes are not reported while the page has 'Closed'."
+    )
