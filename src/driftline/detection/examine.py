@@ -19,7 +19,7 @@ from driftline.detection.error_pages.detect import needs_script, why_broken
 from driftline.detection.extract.annotations import is_note, without_notes
 from driftline.detection.extract.charset import decode_text
 from driftline.detection.extract.document import Extraction
-from driftline.detection.extract.filters import awaited_by, counts_also, how_read, quieted_by, sieve_of
+from driftline.detection.extract.filters import awaited_by, counts_also, how_read, is_quiet, sieve_of
 from driftline.detection.extract.regions import Blocks
 from driftline.detection.headline import headline_beside, headline_of
 from driftline.detection.headline_words import cut, exchanged, reordered, restyled
@@ -32,7 +32,6 @@ from driftline.detection.messages import (
     REFILTERED,
     REREAD,
     own_failure,
-    quiet_while,
 )
 from driftline.detection.noise.edits import (
     MOST_OF_NOISE,
@@ -204,6 +203,8 @@ def _examination(job: Job) -> _Examination:
         broken = why_broken(title, shown, body, before, old_body)
         if broken:
             return broken_page(broken, wants_script=wants_script)
+    if old_text is not None and is_quiet(job.filters, words):
+        return Finding(proof=Proof.QUIET, body=body_name, reading=reading)
     if old_text is not None:
         sides = Side(old_body, old_text, job.old_at), Side(body, words, job.at, blocks)
         change, lesson, differs_at_every_fetch = _change(*sides, title, job)
@@ -425,16 +426,14 @@ def _change(old: Side, new: Side, title: str, job: Job) -> tuple[ChangeSummary, 
     """Return the change, what is learned from it, and whether a second fetch shows that it comes and goes by itself."""
     experience = experience_of(job.filters, job.memory, job.host_memory, job.check, job.at, _again(job, new))
     judgement = weigh(old, new, title, job.content_type, experience, job.filters)
-    quiet = quieted_by(job.filters, new.text)
-    awaited = awaited_by(job.filters, old.text, new.text) if quiet is None else Importance.NOISE
+    awaited = awaited_by(job.filters, old.text, new.text)
     # a page that waits for something is reported by that alone
     for_host = learn(experience.page, judgement, job.check, job.at, reports=awaited is None)
     importance, score, reason, headline = judgement.importance, judgement.score, judgement.reason, judgement.headline
     ignored = judgement.ignored if awaited is None and not judgement.differs_at_every_fetch else None
     lesson = Lesson(memory=experience.page.to_bytes(), for_host=tuple(for_host), ignored=ignored)
     if awaited is Importance.NOISE:
-        importance, score = awaited, min(score, MOST_OF_NOISE)
-        reason = NOT_AWAITED if quiet is None else quiet_while(quiet)
+        importance, score, reason = awaited, min(score, MOST_OF_NOISE), NOT_AWAITED
     elif awaited is Importance.IMPORTANT and importance is not awaited and not judgement.differs_at_every_fetch:
         importance, score, reason = awaited, LEAST_SCORES[awaited], AWAITED
         headline = headline or _of_all_edits(judgement.edits) or AWAITED.removesuffix(".")

@@ -90,11 +90,6 @@ def only_noise(kinds: Iterable[NoiseKind]) -> str:
     return f"Only {listed([_NOISE[kind] for kind in kinds])} changed."
 
 
-def quiet_while(text: str) -> str:
-    """Return the sentence for a change that is not reported because the page has this text."""
-    return f"Changes are not reported while the page has '{short(text)}'."
-
-
 def place_beside_content(kind: NoiseKind) -> str:
     """Return where an edit stands that this kind of noise explains; empty for links, which stand anywhere."""
     return "" if kind is NoiseKind.LINKS else f"In {_NOISE[kind]}"

@@ -52,7 +52,8 @@ class Proof(StrEnum):
     """The cheapest thing that proved a page unchanged, from the cheapest to the dearest.
 
     A page of which only noise changed is unchanged too, though it gets a version: nothing is hidden for good. So is one
-    that is only read in another way than before, because its filters were edited or the extractor is a newer one.
+    that is only read in another way than before, because its filters were edited or the extractor is a newer one. While
+    a page is `quiet` by its filter `quiet-while`, it gets no version, so that what changed meanwhile is reported later.
     """
 
     VALIDATORS = "validators"
@@ -60,7 +61,16 @@ class Proof(StrEnum):
     BODY = "body"
     TEXT = "text"
     NOISE = "noise"
+    QUIET = "quiet"
     REREAD = "reread"
+
+
+#: what differs is to be compared with the same version again
+SAME_VERSION = (Proof.NOISE, Proof.QUIET)
+_WITHOUT_VERSION = {
+    Proof.NOISE: "What differed was different again when the page was fetched once more.",
+    Proof.QUIET: "Changes are not reported while the page has what its filter 'quiet-while' names.",
+}
 
 
 @dataclass(slots=True, eq=False)
@@ -491,5 +501,4 @@ class Check:
         if self.change is not None:
             return self.change.reason
         # it made no version, so there is no change to tell of
-        differed = "What differed was different again when the page was fetched once more."
-        return differed if self.proof is Proof.NOISE else ""
+        return "" if self.proof is None else _WITHOUT_VERSION.get(self.proof, "")

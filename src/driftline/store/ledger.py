@@ -20,6 +20,7 @@ from driftline.http.headers import BUSY, retry_after, validators
 from driftline.model.change import change_id
 from driftline.model.event import Danger
 from driftline.model.outcome import (
+    SAME_VERSION,
     Changed,
     Failed,
     Lesson,
@@ -362,7 +363,7 @@ def _insert_found(store: Store, connection: Connection, outcomes: Sequence[Outco
     retries: list[tuple[Any, ...]] = []
     pictures: list[tuple[Any, ...]] = []
     lessons: list[tuple[Link, Lesson]] = []
-    by_validators, by_noise = Proof.VALIDATORS, Proof.NOISE
+    by_validators = Proof.VALIDATORS
     for outcome in outcomes:
         document = outcome.document
         link = document.link
@@ -390,7 +391,7 @@ def _insert_found(store: Store, connection: Connection, outcomes: Sequence[Outco
         if examined.lesson is not None:
             lessons.append((link, examined.lesson))
         if version is None:
-            if proof is not by_noise:  # such a page is to be compared with the same version again
+            if proof not in SAME_VERSION:
                 same_text.append((
                     etag, modified, link.page_id, examined.wire, examined.body, examined.reading, examined.recalled,
                 ))  # fmt: skip

@@ -128,13 +128,46 @@ def test_a_change_without_a_trigger_is_noise_with_that_reason(shop: Shop) -> Non
     assert shop.check().verdict is Verdict.UNCHANGED
 
 
-def test_an_expression_that_runs_away_costs_one_failed_check(shop: Shop) -> None:
+def test_what_changes_while_a_page_is_quiet_is_reported_when_it_is_quiet_no_more(shop: Shop) -> None:
+    shop.content_type = "text/plain"
+    shop.body = "Lamp\nPrice 3"
+    shop.pages.add(shop.url, filters=[("quiet-while", "under maintenance")])
+    shop.check()
+    for body in ("Lamp\nUnder maintenance", "Lamp\nPrice 4\nUnder maintenance", "Lamp\nPrice 4\nUnder maintenance"):
+        shop.body = body
+        found = shop.check()
+        assert (found.verdict, found.proof, found.change) == (Verdict.UNCHANGED, Proof.QUIET, None)
+        assert found.reason == "Changes are not reported while the page has what its filter 'quiet-while' names."
+    assert shop.pages.pages()[0].versions == 1
+    shop.body = "Lamp\nPrice 4"
+    found = shop.check()
+    assert found.verdict is Verdict.CHANGED
+    assert found.change is not None
+    assert found.change.headline == "Price 3 → 4"
+
+
+def test_a_page_that_is_quiet_no_more_and_as_before_is_unchanged(shop: Shop) -> None:
+    shop.content_type = "text/plain"
+    shop.body = "Lamp\nPrice 3"
+    shop.pages.add(shop.url, filters=[("quiet-while", "closed")])
+    shop.check()
+    shop.body = "Closed"
+    shop.check()
+    shop.body = "Lamp\nPrice 3"
+    found = shop.check()
+    assert (found.verdict, found.change) == (Verdict.UNCHANGED, None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [("ignore", "/^(a+)+$/"), ("extract", "/^(a+)+$|Something/"), ("replace", "/^(a+)+$/x/")]
+)
+def test_an_expression_that_runs_away_costs_one_failed_check(shop: Shop, kind: str, value: str) -> None:
     shop.body = f"<p>{'a' * 60}!"
-    shop.pages.add(shop.url, filters=[("ignore", "/^(a+)+$/")])
+    shop.pages.add(shop.url, filters=[(kind, value)])
     failed = shop.check()
     assert failed.failure is not None
     assert failed.failure.kind is FailureKind.SELECTION
-    assert failed.failure.sentence.startswith("The filter 'ignore /^(a+)+$/' takes too long on this page")
+    assert failed.failure.sentence.startswith(f"The filter '{kind} {value}' takes too long on this page")
     shop.body = "<p>Something else"
     assert shop.check().verdict is Verdict.NEW, "the worker goes on with other pages"
 

@@ -312,14 +312,13 @@ def _appeared(rules: Sequence[Rule], old: str, new: str) -> tuple[bool, bool]:
     return bool(after - before), after.total() > before.total()
 
 
-def quieted_by(filters: Sequence[Sequence[str]] | None, new: str) -> str | None:
-    """Return the text or expression of the first `quiet-while` filter that a page matches; None if it matches none."""
+def is_quiet(filters: Sequence[Sequence[str]] | None, text: str) -> bool:
+    """Return whether a page with this text is not to be reported now, by its `quiet-while` filters."""
     sieve = sieve_of(filters)
     if sieve is None or not sieve.quiet:
-        return None
+        return False
     with time_limit():
-        lines = new.split("\n")
-        return next((rule.value for rule in sieve.quiet if any(_matches([rule], line) for line in lines)), None)
+        return any(_matches(sieve.quiet, line) for line in text.split("\n"))
 
 
 def counts_also(filters: Sequence[Sequence[str]] | None) -> bool:
