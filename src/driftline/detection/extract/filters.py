@@ -111,10 +111,11 @@ def _ordered(lines: list[str], order: LineOrder | None) -> list[str]:
 
 
 def _extracted(rule: Rule, line: str) -> list[str]:
-    """Return what an expression matches in a line: of each match its groups, or all of it if it has none."""
+    """Return what an expression matches in a line: of each match its groups, or all of it if none of them took part."""
 
     def parts(found: re.Match[str]) -> str:
-        return " ".join(filter(None, found.groups())) if found.re.groups else found[0]
+        groups = [group for group in found.groups() if group is not None]
+        return " ".join(groups) if groups else found[0]
 
     return [" ".join(parts(found).split()) for found in _within_limit(rule, lambda: [*rule.pattern.finditer(line)])]
 
