@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from driftline.schedule.change_model import check_value
@@ -25,6 +25,7 @@ def test_of_a_rate_that_is_known_the_value_is_the_textbook_one(rate: float, days
 
 @searched
 @given(st.floats(0.05, 200), st.floats(1e-3, 1e4), st.floats(1e-4, 400), st.sampled_from([0.0, 0.2, 1.0]))
+@example(a=0.9375, b=83.0, days=0.875, harmonic=0.0)
 def test_in_single_precision_it_is_the_mean_over_the_rate(a: float, b: float, days: float, harmonic: float) -> None:
     # the rates at the middle of equal shares of the distribution would need scipy: the formula in double precision
     q, above = b / (b + days), a - 1
