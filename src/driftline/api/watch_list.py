@@ -151,8 +151,9 @@ class Driftline:
         if seconds is not None:
             self._workspace.require_room(seconds, [catalog.find(url).url])
         return catalog.edit(
-            url, every=seconds, clear_every=clear_every, tags=tags, move_to=move_to, filters=checked or (),
-            clear_filters=checked is not None, render=lambda kept: kept if render is None else render,
+            url, every=seconds, clear_every=clear_every, tags=tags, move_to=move_to,
+            filters=lambda kept: kept if checked is None else checked,
+            render=lambda kept: kept if render is None else render,
         )  # fmt: skip
 
     def remove(self, *urls: str) -> list[str]:

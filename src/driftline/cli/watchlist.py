@@ -186,6 +186,7 @@ def edit(
     as_json: JsonOption = False,
 ) -> None:
     """Change how a page is watched, and keep its history."""
+    from driftline.detection.extract.filters import merged_filters
     from driftline.pipeline.stop import Stop
     from driftline.watch.service import retry_while_busy
 
@@ -212,7 +213,7 @@ def edit(
         let_in = workspace.accesses.of_page(workspace.catalog.find(url))
         change = partial(
             workspace.catalog.edit, url, every=seconds, clear_every=clear_every, tag=tag or (), untag=untag or (),
-            move_to=move_to, filters=filters, clear_filters=no_filters, render=rendering,
+            move_to=move_to, filters=lambda kept: merged_filters(() if no_filters else kept, filters), render=rendering,
         )  # fmt: skip
         page = retry_while_busy(change, Stop(), workspace.runs.be_next, remark)
         left = workspace.accesses.of_page(page).shown()

@@ -19,7 +19,15 @@ from driftline.detection.error_pages.detect import needs_script, why_broken
 from driftline.detection.extract.annotations import is_note, without_notes
 from driftline.detection.extract.charset import decode_text
 from driftline.detection.extract.document import Extraction
-from driftline.detection.extract.filters import awaited_by, counts_also, how_read, is_quiet, sieve_of
+from driftline.detection.extract.filters import (
+    awaited_by,
+    counts_also,
+    how_read,
+    is_quiet,
+    matches,
+    may_be_quiet,
+    sieve_of,
+)
 from driftline.detection.extract.regions import Blocks
 from driftline.detection.headline import headline_beside, headline_of
 from driftline.detection.headline_words import cut, exchanged, reordered, restyled
@@ -164,6 +172,13 @@ def _examination(job: Job) -> _Examination:
     program = why_executable(body, job.content_type, job.disposition)
     if program is not None:
         return _failed(FailureKind.UNSAFE, program)
+    if job.kept_body and may_be_quiet(job.filters):
+        seen = Extraction(
+            body, job.content_type
+        )  # all of it: what is watched may be missing from a page that is closed
+        if is_quiet(job.filters, seen.text()):
+            warnings = yield from _warnings(seen, body, job)
+            return Finding(proof=Proof.QUIET, body=body_name, reading=reading, warnings=warnings)
     seen = Extraction(body, job.content_type, job.filters)
     letters = digest(seen.letters())
     if as_before and letters == job.known_letters:
@@ -203,8 +218,6 @@ def _examination(job: Job) -> _Examination:
         broken = why_broken(title, shown, body, before, old_body)
         if broken:
             return broken_page(broken, wants_script=wants_script)
-    if old_text is not None and is_quiet(job.filters, words):
-        return Finding(proof=Proof.QUIET, body=body_name, reading=reading)
     if old_text is not None:
         sides = Side(old_body, old_text, job.old_at), Side(body, words, job.at, blocks)
         change, lesson, differs_at_every_fetch = _change(*sides, title, job)
@@ -416,10 +429,17 @@ def _again(job: Job, new: Side) -> str | None:
     return text
 
 
-def _of_all_edits(edits: Sequence[LineEdit]) -> str:
+def _awaited_headline(filters: list[list[str]] | None, edits: Sequence[LineEdit]) -> str:
     """Return the headline of a change that the user waits for, although each of its edits alone would be noise."""
-    added = [line_of(edit).text for edit in edits if edit.new is not None]
-    return cut(f"New: {added[0]}") if added else ""
+    sieve = sieve_of(filters)
+    if sieve is None:
+        return ""
+    for edit in edits:
+        if edit.new and matches(sieve.triggers, edit.new.text):
+            return cut(f"New: {edit.new.text}")
+        if edit.old and matches(sieve.removed_triggers, edit.old.text):
+            return cut(f"Removed: {edit.old.text}")
+    return ""
 
 
 def _change(old: Side, new: Side, title: str, job: Job) -> tuple[ChangeSummary, Lesson, bool]:
@@ -436,7 +456,7 @@ def _change(old: Side, new: Side, title: str, job: Job) -> tuple[ChangeSummary, 
         importance, score, reason = awaited, min(score, MOST_OF_NOISE), NOT_AWAITED
     elif awaited is Importance.IMPORTANT and importance is not awaited and not judgement.differs_at_every_fetch:
         importance, score, reason = awaited, LEAST_SCORES[awaited], AWAITED
-        headline = headline or _of_all_edits(judgement.edits) or AWAITED.removesuffix(".")
+        headline = _awaited_headline(job.filters, judgement.edits) or headline or AWAITED.removesuffix(".")
     # what the page does not wait for is not reported, even if many pages share it
     cause = b"" if awaited is Importance.NOISE else judgement.cause
     change = ChangeSummary(

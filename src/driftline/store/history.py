@@ -32,7 +32,7 @@ from driftline.store.schema import (
     versions,
     warnings,
 )
-from driftline.store.statements import BINARY, OLD_COLUMNS, all_memories_of, read_chains
+from driftline.store.statements import BINARY, OLD_COLUMNS, all_memories_of, prefer_indexes, read_chains
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -250,6 +250,7 @@ def _old_versions(connection: Connection, page_ids: Sequence[int]) -> dict[int, 
     in_force = and_(versions.c.page_id == states.c.page_id, versions.c.number == states.c.version)
     query = select(*OLD_COLUMNS).join(versions, in_force)
     query = query.where(and_(states.c.page_id.in_(page_ids), states.c.version > 0))
+    prefer_indexes(connection)
     return {
         row.page_id: Old(
             body=row.body, letters=row.letters, kept_body=row.kept_body, kept_text=row.kept_text, size=row.size,

@@ -7,7 +7,6 @@ import logging
 import time
 from collections import defaultdict
 from contextlib import suppress
-from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -41,7 +40,7 @@ from driftline.store.link_records import LinkRecords, has_unrecorded
 from driftline.store.locks import count_revision, lock_memories, lock_pages, patiently, write_once
 from driftline.store.outbox import found_by, put_in_outbox, stored_edits
 from driftline.store.schema import CONTINUED, RUN, checks, pages, runs, stalls, states, warnings
-from driftline.store.statements import find_by_key, host_memories_of, memories_of
+from driftline.store.statements import host_memories_of, memories_of, prefer_indexes
 from driftline.urls import as_sent
 
 if TYPE_CHECKING:
@@ -240,10 +239,10 @@ class Ledger:
         notable = [*filter(is_notable, in_order)]
         try:
             with self._store.write() as connection:
-                find_by_key(connection)
+                prefer_indexes(connection)
                 lock_pages(connection, [*map(_page_id, notable)])  # rows that refer to these are inserted
                 if _insert_checks(self._store, connection, run_id, in_order):
-                    return replace(self._insert_rest(connection, in_order, notable), outcomes=outcomes)
+                    return self._insert_rest(connection, in_order, notable, outcomes)
                 connection.rollback()
         except IntegrityError:
             pass  # a page was removed while it was being checked: what follows leaves it out
@@ -254,7 +253,7 @@ class Ledger:
     def _record_new(self, run_id: int, in_order: Sequence[Outcome], *, unsure: bool) -> Recorded | None:
         """Record those of the outcomes that are not recorded yet; None if another process records one meanwhile."""
         with self._store.write() as connection:
-            find_by_key(connection)
+            prefer_indexes(connection)
             keys = [*map(_page_id, in_order)]
             # a state that is behind its checks, as an earlier version may have left it, must not hold up the others
             following = and_(checks.c.page_id == states.c.page_id, checks.c.sequence == states.c.sequence + 1)
@@ -269,7 +268,7 @@ class Ledger:
             if not _insert_checks(self._store, connection, run_id, left):
                 connection.rollback()
                 return None
-            recorded = self._insert_rest(connection, left, [*filter(is_notable, left)])
+            recorded = self._insert_rest(connection, left, [*filter(is_notable, left)], left)
             if not unsure:
                 return recorded
             wrote = _written_by(connection, run_id, in_order) | {*map(_page_id, left)}
@@ -279,10 +278,11 @@ class Ledger:
             return Recorded(outcomes, turned, dangers, ignored_by(notable))
 
     def _insert_rest(
-        self, connection: Connection, outcomes: Sequence[Outcome], notable: Sequence[Outcome]
+        self, connection: Connection, in_order: Sequence[Outcome], notable: Sequence[Outcome],
+        outcomes: Sequence[Outcome],
     ) -> Recorded:  # fmt: skip
         """Insert what the checks of these outcomes found, beside the checks themselves; `notable` found anything."""
-        taught = _insert_found(self._store, connection, outcomes)
+        taught = _insert_found(self._store, connection, in_order)
         dangers = _insert_warnings(connection, notable)
         turned = insert_turns(self._store.statements, connection, notable, self._fail_after)
         recorded = Recorded(outcomes, turned, dangers, insert_ignored(connection, notable) if taught else ())

@@ -197,15 +197,14 @@ class Catalog:
     def edit(
         self, url: str, *, every: float | None = None, clear_every: bool = False, tag: Sequence[str] = (),
         untag: Sequence[str] = (), tags: Sequence[str] | None = None, move_to: str | None = None,
-        filters: Sequence[Filter] = (), clear_filters: bool = False,
+        filters: Callable[[Sequence[Filter]], Sequence[Filter]] = lambda kept: kept,
         render: Callable[[Render | None], Render | None] = lambda kept: kept,
     ) -> Page:  # fmt: skip
         """Change the settings of a page, keeping its history. Returns the page as it is now.
 
-        `tags` replace those that it has; `tag` are added to them and `untag` removed.
-        `render` is called with how it is rendered, and returns how it is to be. Credentials of an address are not sent
-        to a new one unless that has the same origin: otherwise all of the page's own access is removed, except its
-        proxy.
+        `tags` replace those that it has; `tag` are added to them and `untag` removed. `filters` is called with its
+        filters, and returns those that it is to have; likewise `render`. Credentials of an address are not sent to a
+        new one unless that has the same origin: otherwise all of the page's own access is removed, except its proxy.
         """
         found = self.find(url)
         labels, replaced = check_tags(tag), None if tags is None else check_tags(tags)
@@ -223,7 +222,7 @@ class Catalog:
             moves = target is not None and target != page.url
             if moves and connection.scalar(select(pages.c.id).where(pages.c.url == target)):
                 raise UsageError(f"{target} is watched already.")
-            new_filters = tuple(dict.fromkeys((*(() if clear_filters else page.filters), *filters)))
+            new_filters = tuple(filters(page.filters))
             fetched = render(page.render)
             address = target or page.url
             kept = page.tags if replaced is None else replaced

@@ -472,8 +472,8 @@ def all_memories_of(
     return by_page, {host: data for _, host, data in rows if host is not None}
 
 
-def find_by_key(connection: Connection) -> None:
-    """Have PostgreSQL find rows by their keys, one after the other, until the end of the transaction.
+def prefer_indexes(connection: Connection) -> None:
+    """Have PostgreSQL find rows by indexes, one after the other, until the end of the transaction.
 
     For batches of rows. Unless a table is much larger than the batch, PostgreSQL estimates that reading all of it takes
     less time, as if it had to be fetched from a disk. With 26,000 pages that took two thirds of the time of a commit.
@@ -483,8 +483,11 @@ def find_by_key(connection: Connection) -> None:
 
 
 def read_chains(connection: Connection, keys: Collection[BlobKey]) -> dict[int, dict[bytes, Blob]]:
-    """Return these blobs and all that they are built on, by page and digest, without those missing."""
-    find_by_key(connection)
+    """Return these blobs and all that they are built on, by page and digest, without those missing.
+
+    Until the end of the transaction, PostgreSQL prefers indexes (see `prefer_indexes`).
+    """
+    prefer_indexes(connection)
     found: dict[int, dict[bytes, Blob]] = {page_id: {} for page_id, _ in keys}
     for some in in_batches(sorted(set(keys)), _PAIRS_AT_ONCE):
         for page_id, *blob in run_on_pairs(connection, CHAINS, some, "bytea"):

@@ -74,16 +74,23 @@ def test_only_text_counts_without_an_also_filter(site: Site) -> None:
     assert site.check(link("/2026.pdf")).proof is Proof.TEXT
 
 
+def test_only_added_links_are_reported_if_only_they_are_wanted(site: Site) -> None:
+    site.pages.add(site.url, filters=[("also", "links"), ("only", "added")])
+    site.check(link("/2025.pdf") + link("/2026.pdf"))
+    assert site.check(link("/2025.pdf")).verdict is Verdict.UNCHANGED
+    assert site.check(link("/2025.pdf") + link("/2027.pdf")).verdict is Verdict.CHANGED
+
+
 def test_that_more_counts_from_now_on_is_no_change(site: Site) -> None:
     site.pages.add(site.url)
     site.check(link("/2025.pdf"))
     workspace_of(site.pages).catalog.edit(
-        site.url, filters=[Filter(FilterKind.ALSO, "links"), Filter(FilterKind.ALSO, "media")]
+        site.url, filters=lambda _: [Filter(FilterKind.ALSO, "links"), Filter(FilterKind.ALSO, "media")]
     )
     reread = site.check(link("/2025.pdf"))
     assert (reread.verdict, reread.proof) == (Verdict.UNCHANGED, Proof.REREAD)
     assert site.check(link("/2026.pdf")).verdict is Verdict.CHANGED
-    workspace_of(site.pages).catalog.edit(site.url, clear_filters=True)
+    workspace_of(site.pages).catalog.edit(site.url, filters=lambda _: [])
     assert site.check(link("/2026.pdf")).verdict is Verdict.UNCHANGED
 
 

@@ -13,7 +13,7 @@ from driftline.api import workspace_of
 from driftline.errors import FailureKind
 from driftline.model.change import Importance
 from driftline.model.outcome import Check, Proof, Verdict
-from driftline.model.page import Filter, FilterKind
+from driftline.model.page import Filter, FilterKind, WarningKind
 from driftline.store.blobs import digest, pack
 from driftline.store.engine import Store
 from support.making import settings
@@ -146,6 +146,57 @@ def test_what_changes_while_a_page_is_quiet_is_reported_when_it_is_quiet_no_more
     assert found.change.headline == "Price 3 → 4"
 
 
+def test_a_page_is_quiet_by_any_of_its_text_also_where_what_is_watched_is_missing(shop: Shop) -> None:
+    page = "<nav>{}</nav><main><p class=price>{}</p><p>{}</main>"
+    shop.body = page.format("Home", "Price 3", "A pen that writes for a good while.")
+    shop.pages.add(shop.url, filters=[("select", ".price"), ("quiet-while", "closed today")])
+    shop.check()
+    for body in (page.format("Closed today", "Price 4", "A pen."), "<h1>Closed today</h1>"):
+        shop.body = body
+        assert shop.check().proof is Proof.QUIET
+    shop.body = page.format("Home", "Price 4", "A pen that writes for a good while.")
+    assert shop.check().verdict is Verdict.CHANGED
+
+
+def test_a_hidden_frame_is_warned_of_while_the_page_is_quiet(shop: Shop) -> None:
+    shop.body = "<p>Price 3"
+    shop.pages.add(shop.url, filters=[("quiet-while", "closed")])
+    shop.check()
+    shop.body = (
+        "<p>Closed<iframe width=1 height=1 src=https://bad.example/x></iframe><p>Some more text, and more of it."
+    )
+    found = shop.check()
+    assert found.proof is Proof.QUIET
+    assert [warning.kind for warning in found.warnings] == [WarningKind.HIDDEN_FRAME]
+
+
+@pytest.mark.parametrize(("kind", "value"), [("keep", "concert"), ("extract", "/concert in \\w+/i")])
+def test_a_line_that_is_kept_may_come_and_go(shop: Shop, kind: str, value: str) -> None:
+    shop.content_type = "text/plain"
+    shop.body = "In stock\nFoo"
+    shop.pages.add(shop.url, filters=[(kind, value)])
+    assert shop.check().verdict is Verdict.NEW
+    for body, headline in (("Concert in Bern\nFoo", "New: Concert in Bern"), ("Foo", "Removed: Concert in Bern")):
+        shop.body = body
+        found = shop.check()
+        assert found.verdict is Verdict.CHANGED
+        assert found.change is not None
+        assert found.change.headline == headline
+
+
+@pytest.mark.parametrize(
+    "filters", [[Filter(FilterKind.KEEP, "sold out")], [Filter(FilterKind.EXTRACT, "/Sold \\w+/")]]
+)
+def test_a_line_that_an_edited_filter_waits_for_is_new(shop: Shop, filters: list[Filter]) -> None:
+    shop.content_type = "text/plain"
+    shop.body = "In stock\nFoo"
+    shop.pages.add(shop.url)
+    shop.check()
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=lambda _: filters)
+    shop.body = "Sold out\nFoo"
+    assert shop.check().verdict is Verdict.CHANGED
+
+
 def test_a_page_that_is_quiet_no_more_and_as_before_is_unchanged(shop: Shop) -> None:
     shop.content_type = "text/plain"
     shop.body = "Lamp\nPrice 3"
@@ -189,7 +240,7 @@ def test_a_page_without_text_is_a_failed_check_unless_it_is_selected_so(shop: Sh
     failed = shop.check()
     assert failed.failure is not None
     assert failed.failure.kind is FailureKind.BROKEN
-    workspace_of(shop.pages).catalog.edit(shop.url, filters=[Filter(FilterKind.SELECT, "#app")])
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=lambda _: [Filter(FilterKind.SELECT, "#app")])
     assert shop.check().verdict is Verdict.NEW
 
 
@@ -198,7 +249,7 @@ def test_an_edit_of_the_filters_is_no_change_of_the_page(shop: Shop) -> None:
     shop.check()
     changed_at = shop.pages.pages()[0].changed_at
     whole = shop.text()
-    workspace_of(shop.pages).catalog.edit(shop.url, filters=[Filter(FilterKind.SELECT, ".price")])
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=lambda _: [Filter(FilterKind.SELECT, ".price")])
     report = shop.pages.check(fresh=True)
     assert (report.changed, report.unchanged, report.noisy) == (0, 1, 0)
     assert "if-none-match" not in shop.server.requests[-1].headers, "'not modified' would leave the old text in force"
@@ -211,7 +262,7 @@ def test_an_edit_of_the_filters_is_no_change_of_the_page(shop: Shop) -> None:
     assert shop.check().proof is Proof.WIRE
     shop.write(price=6)
     assert shop.check().verdict is Verdict.CHANGED
-    workspace_of(shop.pages).catalog.edit(shop.url, clear_filters=True)
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=lambda _: [])
     assert shop.check().proof is Proof.REREAD
     assert shop.text() == whole.replace("5 €", "6 €")
     assert shop.pages.maintenance.doctor() == []
@@ -220,7 +271,7 @@ def test_an_edit_of_the_filters_is_no_change_of_the_page(shop: Shop) -> None:
 def test_a_change_together_with_an_edit_of_the_filters_is_reported(shop: Shop) -> None:
     shop.pages.add(shop.url)
     shop.check()
-    workspace_of(shop.pages).catalog.edit(shop.url, filters=[Filter(FilterKind.SELECT, ".price")])
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=lambda _: [Filter(FilterKind.SELECT, ".price")])
     shop.write(price=7)
     found = shop.check()
     assert found.verdict is Verdict.CHANGED
@@ -228,16 +279,13 @@ def test_a_change_together_with_an_edit_of_the_filters_is_reported(shop: Shop) -
     assert found.change.reason == "1 word added and 1 word removed in one place: 5 € → 7 €."
 
 
-def test_what_an_edit_adds_comes_after_what_is_there(shop: Shop) -> None:
+def test_an_edit_decides_by_the_filters_that_are_there(shop: Shop) -> None:
     shop.pages.add(shop.url, filters=[("select", "main")])
     edit = workspace_of(shop.pages).catalog.edit
-    assert edit(shop.url, filters=[Filter(FilterKind.DROP, ".ad"), Filter(FilterKind.SELECT, "main")]).filters == (
-        ("select", "main"),
-        ("drop", ".ad"),
-    )
-    assert edit(shop.url, filters=[Filter(FilterKind.DROP, "h1")], clear_filters=True).filters == (("drop", "h1"),)
-    assert edit(shop.url, every=60.0).filters == (("drop", "h1"),)
-    assert edit(shop.url, clear_filters=True).filters == ()
+    drop = Filter(FilterKind.DROP, ".ad")
+    assert edit(shop.url, filters=lambda kept: [*kept, drop]).filters == (("select", "main"), ("drop", ".ad"))
+    assert edit(shop.url, every=60.0).filters == (("select", "main"), ("drop", ".ad"))
+    assert edit(shop.url, filters=lambda _: []).filters == ()
 
 
 def test_a_page_whose_way_of_reading_is_not_known_raises_no_alarm(shop: Shop) -> None:

@@ -151,7 +151,7 @@ def test_after_an_edit_of_the_filters_every_version_is_read_anew_and_nothing_els
     assert shop.mentions("buy") == [(1, "appeared")]
     assert workspace_of(shop.pages).left_to_read() == (0, 0)
     rows, changed_at = shop.ask(ROWS), shop.pages.pages()[0].changed_at
-    workspace_of(shop.pages).catalog.edit(shop.url, filters=PRICE)
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=lambda _: PRICE)
     assert workspace_of(shop.pages).left_to_read() == (3, 0)
     assert not any(check.reread_at for check in shop.pages.history.checks(shop.url))
     told: list[tuple[int, int]] = []
@@ -195,13 +195,13 @@ def test_a_version_that_has_nothing_of_what_is_selected_now_stays_as_it_was_and_
     shop.check()
     shop.bodies.append(shop.body.encode())
     shop.sell(5)
-    workspace_of(shop.pages).catalog.edit(shop.url, filters=PRICE)
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=lambda _: PRICE)
     done = workspace_of(shop.pages).catch_up()
     assert (done.versions, done.changed, done.unread, done.finished) == (2, 1, 1, True)
     assert shop.texts() == ["Coming soon", "5 euros"]
     assert workspace_of(shop.pages).left_to_read() == (0, 1)
     assert workspace_of(shop.pages).catch_up().versions == 0, "it is not tried again in the same way"
-    workspace_of(shop.pages).catalog.edit(shop.url, filters=[Filter(FilterKind.SELECT, "p")], clear_filters=True)
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=lambda _: [Filter(FilterKind.SELECT, "p")])
     assert workspace_of(shop.pages).left_to_read() == (2, 0)
     assert workspace_of(shop.pages).catch_up().unread == 0
     assert workspace_of(shop.pages).left_to_read() == (0, 0)
@@ -209,10 +209,10 @@ def test_a_version_that_has_nothing_of_what_is_selected_now_stays_as_it_was_and_
 
 
 def test_what_changed_unseen_before_an_edit_that_shows_it_is_no_news_after_it(shop: Shop) -> None:
-    workspace_of(shop.pages).catalog.edit(shop.url, filters=[Filter(FilterKind.DROP, ".ad")])
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=lambda kept: [*kept, Filter(FilterKind.DROP, ".ad")])
     shop.sell(5)
     assert shop.sell(5, ad="Buy two").proof is Proof.TEXT
-    workspace_of(shop.pages).catalog.edit(shop.url, clear_filters=True)
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=lambda _: [])
     workspace_of(shop.pages).catch_up()
     assert shop.texts() == ["Menu one\n5 euros\nBuy it"], "the body in force is the first one"
     assert shop.check().verdict is Verdict.UNCHANGED
@@ -229,7 +229,7 @@ def test_a_check_that_was_under_way_all_the_time_raises_no_alarm(shop: Shop) -> 
         if len(served.requests) == 2 and not done:
             done.append(1)
             with driftline.open(settings=settings(store=shop.where)) as other:
-                workspace_of(other).catalog.edit(shop.url, filters=PRICE)
+                workspace_of(other).catalog.edit(shop.url, filters=lambda _: PRICE)
                 workspace_of(other).catch_up()
 
     event.listen(workspace_of(shop.pages).store.engine, "engine_connect", meanwhile)
@@ -254,9 +254,9 @@ def test_a_check_that_was_under_way_while_filters_came_and_went_raises_no_alarm(
         if writes and len(shop.server.requests) == 2 and not done:
             done.append(1)
             with driftline.open(settings=settings(store=shop.where)) as other:
-                workspace_of(other).catalog.edit(shop.url, filters=PRICE)
+                workspace_of(other).catalog.edit(shop.url, filters=lambda _: PRICE)
                 reread_all(other)
-                workspace_of(other).catalog.edit(shop.url, clear_filters=True)
+                workspace_of(other).catalog.edit(shop.url, filters=lambda _: [])
 
     event.listen(workspace_of(shop.pages).store.engine, "engine_connect", before_recording)
     assert shop.check().proof is Proof.TEXT
@@ -272,7 +272,7 @@ def test_a_check_that_was_under_way_while_filters_came_and_went_raises_no_alarm(
 
 def test_an_index_that_is_made_meanwhile_has_the_new_texts(shop: Shop) -> None:
     shop.sell(5, 6)
-    workspace_of(shop.pages).catalog.edit(shop.url, filters=PRICE)
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=lambda _: PRICE)
     done: list[int] = []
 
     def before_writing(connection: Connection) -> None:
@@ -302,7 +302,7 @@ def after_a_few() -> Callable[[], bool]:
 
 def test_it_goes_on_where_it_was_when_it_was_enough_and_others_write_in_between(shop: Shop) -> None:
     shop.sell(*range(1, 41))
-    workspace_of(shop.pages).catalog.edit(shop.url, filters=PRICE)
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=lambda _: PRICE)
     left: list[int] = []
     while not (done := workspace_of(shop.pages).catch_up(enough=after_a_few())).finished:
         assert 0 < done.versions < 40
@@ -317,7 +317,7 @@ def test_it_goes_on_where_it_was_when_it_was_enough_and_others_write_in_between(
 def test_killed_in_the_middle_of_a_transaction_it_loses_nothing_and_goes_on_the_next_time(
     full_shop: Shop, moment: int
 ) -> None:
-    workspace_of(full_shop.pages).catalog.edit(full_shop.url, filters=PRICE)
+    workspace_of(full_shop.pages).catalog.edit(full_shop.url, filters=lambda _: PRICE)
     killed = subprocess.run([sys.executable, "-c", KILLED, full_shop.where, str(moment)], check=False)
     assert killed.returncode == -signal.SIGKILL
     left, _ = workspace_of(full_shop.pages).left_to_read()
@@ -330,7 +330,7 @@ def test_killed_in_the_middle_of_a_transaction_it_loses_nothing_and_goes_on_the_
 
 def test_a_removed_page_is_no_longer_read(shop: Shop) -> None:
     shop.sell(5)
-    workspace_of(shop.pages).catalog.edit(shop.url, filters=PRICE)
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=lambda _: PRICE)
     readings = Readings(shop.store, how_read)
     (page,) = readings.behind()
     some = readings.some(page)
@@ -345,7 +345,7 @@ def test_contents_that_were_extracted_anew_since_their_digests_were_read_are_tho
     shop.sell(5)
     repository, page = Repository(shop.store), workspace_of(shop.pages).catalog.find(shop.url)
     before = repository.recall([page.id])
-    workspace_of(shop.pages).catalog.edit(shop.url, filters=PRICE)
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=lambda _: PRICE)
     workspace_of(shop.pages).catch_up()
     shop.pages.maintenance.compact()  # which deletes the text as it was extracted before
     old = repository.recall_contents(before, {page.id: "shop.example"})[page.id]
@@ -380,7 +380,7 @@ class Hanging(WorkerPool):
 
 def test_a_version_that_hangs_ends_with_the_run(file_shop: Shop) -> None:
     file_shop.sell(5)
-    workspace_of(file_shop.pages).catalog.edit(file_shop.url, filters=PRICE)
+    workspace_of(file_shop.pages).catalog.edit(file_shop.url, filters=lambda _: PRICE)
     stop = Stop()
     done = reread(Readings(file_shop.store, how_read), Hanging(stop.request), stop, lambda: False)
     assert (done.versions, done.finished) == (0, False)
@@ -389,7 +389,7 @@ def test_a_version_that_hangs_ends_with_the_run(file_shop: Shop) -> None:
 
 def test_a_version_that_hangs_ends_when_it_is_interrupted(file_shop: Shop) -> None:
     file_shop.sell(5)
-    workspace_of(file_shop.pages).catalog.edit(file_shop.url, filters=PRICE)
+    workspace_of(file_shop.pages).catalog.edit(file_shop.url, filters=lambda _: PRICE)
 
     class Interrupted(Bell):
         def wait(self, timeout: float) -> bool:
@@ -416,7 +416,7 @@ class Overloaded(WorkerPool):
 
 def test_a_version_that_a_busy_machine_cannot_read_is_skipped_and_tried_by_the_next_process(shop: Shop) -> None:
     shop.sell(5, 6, 7)
-    workspace_of(shop.pages).catalog.edit(shop.url, filters=PRICE)
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=lambda _: PRICE)
     done = reread(Readings(shop.store, how_read), Overloaded(1), Stop(), lambda: False)
     assert (done.versions, done.unread, done.skipped, done.finished) == (2, 0, 1, True)
     assert workspace_of(shop.pages).left_to_read() == (1, 0)

@@ -35,7 +35,8 @@ from driftline.store.schema import blobs, rates, states
 from driftline.store.statements import Batches
 from support.making import EXAMINED, document, outcome_of
 
-PAGES, SOME, BATCH = 10_000, 10, 500
+PAGES, SOME, BATCH, COMPARED = 10_000, 10, 500, 64
+END = "end of the transaction"
 LARGE = ("pages", "states", "rates", "checks", "versions", "blobs", "visits", "memories")
 HISTORY = (
     """INSERT INTO checks (page_id, sequence, run_id, at, verdict, status, seconds, bytes)
@@ -76,11 +77,17 @@ class Filled:
         def listen(_c: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, many: bool) -> None:
             seen.append((statement, parameters, many))
 
-        event.listen(self.store.engine, "before_cursor_execute", listen)
+        def end(_c: Any) -> None:
+            seen.append((END, (), False))
+
+        listeners: dict[str, Callable[..., None]] = {"before_cursor_execute": listen, "commit": end, "rollback": end}
+        for name, listener in listeners.items():
+            event.listen(self.store.engine, name, listener)
         try:
             act()
         finally:
-            event.remove(self.store.engine, "before_cursor_execute", listen)
+            for name, listener in listeners.items():
+                event.remove(self.store.engine, name, listener)
         return seen
 
     def walks(self, act: Callable[[], object]) -> list[str]:
@@ -89,7 +96,9 @@ class Filled:
         settings = ""
         ran: dict[tuple[str, str], list[Any]] = defaultdict(list)
         for statement, rows, many in self.statements(act):
-            if statement.startswith("SET LOCAL"):
+            if statement == END:
+                settings = ""
+            elif statement.startswith("SET LOCAL"):
                 settings = statement
             else:
                 ran[settings, statement].append(rows[0] if many else rows)
@@ -174,9 +183,18 @@ def test_a_whole_batch_is_recorded_and_recalled_by_an_index(large: Filled) -> No
     proofs = [unchanged(link, Proof.WIRE) for link in links[: BATCH // 2]]
     news = [outcome_of(document(link, f"<p>{link.page_id}</p>".encode())) for link in links[BATCH // 2 :]]
     assert large.walks(lambda: large.ledger.record(large.run, [*proofs, *news])) == []
-    repository, ids = Repository(large.store), [link.page_id for link in links]
+    repository, ids = Repository(large.store), [link.page_id for link in links[:COMPARED]]
+    assert large.walks(lambda: repository.recall(ids)) == []
     old = repository.recall(ids)
     assert large.walks(lambda: repository.recall_contents(old, dict.fromkeys(ids, "host.example"))) == []
+
+
+def test_how_rows_are_found_is_chosen_for_one_transaction(small: Filled) -> None:
+    small.ledger.record(small.run, [unchanged(link, Proof.WIRE) for link in small.links()])
+    Repository(small.store).recall([1, 2])
+    with small.store.read() as connection:
+        for setting in ("enable_seqscan", "enable_hashjoin", "enable_mergejoin"):
+            assert connection.scalar(text(f"SHOW {setting}")) == "on"
 
 
 def test_the_scheduler_reads_picks_and_learns_by_an_index(large: Filled, batches: Batches) -> None:
@@ -199,7 +217,7 @@ def test_many_outcomes_take_as_few_statements_as_one(small: Filled) -> None:
     seen = small.statements(
         lambda: small.ledger.record(small.run, [unchanged(link, Proof.WIRE) for link in links])
     )  # fmt: skip
-    assert len(seen) == 3, "how to find rows, checks with states, and validators"
+    assert len(seen) == 4, "how to find rows, checks with states, validators, and the end"
     again = outcomes_of_every_kind(small.links())
     assert not [
         statement for statement, _, many in small.statements(lambda: small.ledger.record(small.run, again)) if many

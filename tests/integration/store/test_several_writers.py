@@ -129,7 +129,7 @@ def test_a_check_and_a_reading_that_come_upon_the_same_text_do_not_wait_for_each
 ) -> None:
     checker.catalog.add([ONE])
     checker.check(ONE, "<p>Menu one</p><main>5 euros</main>")
-    checker.catalog.edit(ONE, filters=[Filter(FilterKind.SELECT, "main")])
+    checker.catalog.edit(ONE, filters=lambda _: [Filter(FilterKind.SELECT, "main")])
     found = checker.found(ONE, "<p>Menu two</p><main>5 euros</main>")
     assert version_made_by(found) is not None
     with meanwhile(other.store, "UPDATE versions", lambda: checker.ledger.record(checker.run, [found])):
@@ -232,7 +232,7 @@ def test_who_says_how_a_page_is_got_at_undoes_no_edit_of_it(checker: Process, ot
     checker.catalog.add([ONE])
     page = checker.catalog.find(ONE)
     price = Filter(FilterKind.SELECT, ".price")
-    with meanwhile(checker.store, "UPDATE pages", lambda: other.catalog.edit(ONE, filters=[price])):
+    with meanwhile(checker.store, "UPDATE pages", lambda: other.catalog.edit(ONE, filters=lambda _: [price])):
         checker.accesses.edit_pages([page], lambda kept: read_access(headers=["X-Key: k"]).before(kept))
     assert checker.catalog.find(ONE).filters == (price,)
     assert checker.accesses.of_page(page).headers == {"X-Key": "k"}
@@ -244,12 +244,14 @@ def test_two_who_edit_a_page_at_once_undo_nothing_of_each_other(checker: Process
 
     def edit() -> None:
         other.catalog.edit(
-            ONE, every=60.0, tag=["two"], filters=[Filter(FilterKind.DROP, ".clock")], render=lambda _: Render()
+            ONE, every=60.0, tag=["two"], filters=lambda kept: [*kept, Filter(FilterKind.DROP, ".clock")],
+            render=lambda _: Render(),
         )  # fmt: skip
         other.accesses.edit_pages([page], lambda kept: read_access(bearer="b").before(kept))
 
     with meanwhile(checker.store, "UPDATE pages", edit):
-        checker.catalog.edit(ONE, tag=["one"], untag=["old"], filters=[Filter(FilterKind.SELECT, "main")])
+        main = Filter(FilterKind.SELECT, "main")
+        checker.catalog.edit(ONE, tag=["one"], untag=["old"], filters=lambda kept: [*kept, main])
     now = checker.catalog.find(ONE)
     assert (now.every, sorted(now.tags), now.render) == (timedelta(minutes=1), ["one", "two"], Render())
     assert {one.value for one in now.filters} == {".ad", ".clock", "main"}

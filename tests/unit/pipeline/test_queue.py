@@ -221,6 +221,13 @@ def test_a_share_is_at_least_one_item_and_grows_with_the_queue_up_to_a_batch(dep
     assert share >= fair_share(depth, consumers + 1)
 
 
+@pytest.mark.parametrize(
+    ("depth", "consumers", "share"), [(0, 2, 8), (20, 2, 8), (100, 2, 25), (101, 2, 26), (10_000, 2, 64), (100, 0, 64)]
+)
+def test_a_share_is_half_of_what_is_there_for_each_consumer(depth: int, consumers: int, share: int) -> None:
+    assert fair_share(depth, consumers) == share
+
+
 class QueueRules(RuleBasedStateMachine):
     """A queue beside the simplest model of it: a list, and how much is reserved."""
 

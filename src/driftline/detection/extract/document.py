@@ -18,7 +18,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.extract.annotations import BUTTONS, MEDIA_UNSEEN, metadata_lines, set_notes, structure_line
 from driftline.detection.extract.charset import decode_text, is_utf_8
-from driftline.detection.extract.filters import nothing_left, parts_of_source, sieve_of, time_limit
+from driftline.detection.extract.filters import nothing_left, parts_of_source, sieve_of
 from driftline.detection.extract.formats import sniff
 from driftline.detection.extract.formats.base import FormattedText, folded
 from driftline.detection.extract.regions import (
@@ -88,8 +88,10 @@ class Extraction:
         if sieve is not None and sieve.source:
             if sieve.names_elements:
                 raise parts_of_source()
-            text, self.charset = decode_text(body, content_type)
-            self._formatted = FormattedText(lines=text.splitlines())
+            shown = Extraction(body, content_type)  # error pages and warnings are about the page, however it is read
+            self.charset, self.is_page = shown.charset, shown.is_page
+            text = decode_text(body, content_type)[0]
+            self._formatted = FormattedText(lines=text.splitlines(), title=shown.title())
             return
         templates = shows_templates(body)
         plain = not (steps or also or templates)
@@ -166,12 +168,10 @@ class Extraction:
             lines = main_content(blocks) if alone else [line for line in blocks.lines if line not in shown]
             blocks = blocks.of_lines([*self._main, *lines])
         blocks = blocks.led_by(self._metadata)
-        if sieve.keeps_places:
-            with time_limit():
-                kept = blocks.without(sieve.leaves_out)
-        else:
-            kept = blocks.of_lines(sieve.kept(blocks.lines))
-        if len(blocks) and not len(kept):
+        if not sieve.line_steps:
+            return blocks
+        kept = blocks.made_of(sieve.filtered(blocks.lines))
+        if len(blocks) and not len(kept) and not sieve.may_leave_nothing:
             raise nothing_left()
         return kept
 
@@ -194,8 +194,10 @@ class Extraction:
 
     def _kept(self, lines: Iterable[str]) -> list[str]:
         whole = [text for line in lines if (text := folded(line))]
-        kept = whole if self._sieve is None else self._sieve.kept(whole)
-        if whole and not kept:
+        if self._sieve is None:
+            return whole
+        kept = [line for line, _ in self._sieve.filtered(whole)]
+        if whole and not kept and not self._sieve.may_leave_nothing:
             raise nothing_left()
         return kept
 

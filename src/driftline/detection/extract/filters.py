@@ -19,8 +19,8 @@ import warnings
 from collections import Counter, defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from driftline.detection.messages import listed
 from driftline.errors import BadFilter, DriftlineError, FailureKind, NothingSelected, UnreadableBody
@@ -45,15 +45,20 @@ _REPLACEMENT = re.compile(r"/((?:[^/\\]|\\.)+)/((?:[^/\\]|\\.)*)/(i?)", re.DOTAL
 _OTHER_FLAGS = re.compile(r"/(?:[^/\\]|\\.)+/([gimsuxy]+)", re.DOTALL)  # as other programs have them
 _WHOLE = ("html", "body")
 _SOURCE = "source"
+_MAKING = (FilterKind.EXTRACT, FilterKind.REPLACE)  # make lines of their own
+_IN_ORDER = (
+    FilterKind.EXTRACT,
+    FilterKind.REPLACE,
+    FilterKind.LINES,
+    FilterKind.KEEP,
+)  # what each does depends on those before
+_MOST_MADE = 20_000_000  # characters of a page
 _VALUES: dict[FilterKind, tuple[str, ...]] = {
     FilterKind.LINES: (*LineOrder,), FilterKind.ONLY: (*ChangeSide,), FilterKind.READ: (_SOURCE,),
 }  # fmt: skip
 _LONGEST = 1_000  # characters
 _CACHED = 256
-_NO_PARTS = (
-    "The filter 'read source' compares the markup line by line, in which no parts can be named: leave out select, drop "
-    "and also, and choose lines by keep, ignore or extract."
-)
+_NO_PARTS = "The filter 'read source' compares the markup line by line, in which no parts can be named"
 _TIME_LIMIT = 2.0  # seconds of processor time for all regular expressions of a page
 _TICK = 0.1
 
@@ -79,35 +84,49 @@ class Rule(NamedTuple):
     replacement: str = ""
 
 
+#: a line, and the number of the line of the document that it comes from
+NumberedLine: TypeAlias = tuple[str, int]
+
+
 class LineStep(NamedTuple):
-    """A filter that changes the lines of a page. Several in a row that leave out or keep lines are one step."""
+    """A filter that changes the lines of a page, or several `ignore` or `keep` filters that count as one."""
 
     kind: FilterKind
     rules: tuple[Rule, ...] = ()
     order: LineOrder | None = None
 
-    def apply(self, lines: list[str]) -> list[str]:
+    def apply(self, lines: list[NumberedLine]) -> list[NumberedLine]:
         """Return the lines that it makes of these."""
-        if self.kind is FilterKind.LINES:
+        if self.order is not None:
             return _ordered(lines, self.order)
-        if self.kind in _LEAVING:
-            return [line for line in lines if self.passes(line)]
+        if self.kind in (FilterKind.IGNORE, FilterKind.KEEP):
+            kept, rules = self.kind is FilterKind.KEEP, self.rules
+            return [line for line in lines if matches(rules, line[0]) is kept]
         (rule,) = self.rules
         made = _extracted if self.kind is FilterKind.EXTRACT else _replaced
-        return [text for line in lines for text in made(rule, line) if text]
+        found: list[NumberedLine] = []
+        size = 0
+        for line, at in lines:
+            texts = [text for part in made(rule, line) if (text := " ".join(part.split()))]
+            found += [(text, at) for text in texts]
+            size += sum(map(len, texts))
+            if size > _MOST_MADE:
+                sentence = (
+                    f"The filter '{rule.kind} {rule.value}' makes more than {_MOST_MADE:,} characters of this page."
+                )
+                raise UnreadableBody(FailureKind.SELECTION, sentence)
+        return found
 
-    def passes(self, line: str) -> bool:
-        """Return whether a step that only leaves out lines keeps this one."""
-        return _matches(self.rules, line) is (self.kind is FilterKind.KEEP)
 
-
-_LEAVING = (FilterKind.IGNORE, FilterKind.KEEP)  # steps that leave out lines, and change none
-
-
-def _ordered(lines: list[str], order: LineOrder | None) -> list[str]:
+def _ordered(lines: list[NumberedLine], order: LineOrder) -> list[NumberedLine]:
     if order is LineOrder.SORT:
-        return sorted(lines, key=lambda line: (line.casefold(), line))
-    return lines[::-1] if order is LineOrder.REVERSE else [*dict.fromkeys(lines)]
+        return sorted(lines, key=lambda line: (line[0].casefold(), line[0]))
+    if order is LineOrder.REVERSE:
+        return lines[::-1]
+    first: dict[str, NumberedLine] = {}
+    for line in lines:
+        first.setdefault(line[0], line)
+    return [*first.values()]
 
 
 def _extracted(rule: Rule, line: str) -> list[str]:
@@ -117,11 +136,12 @@ def _extracted(rule: Rule, line: str) -> list[str]:
         groups = [group for group in found.groups() if group is not None]
         return " ".join(groups) if groups else found[0]
 
-    return [" ".join(parts(found).split()) for found in _within_limit(rule, lambda: [*rule.pattern.finditer(line)])]
+    return [parts(found) for found in _within_limit(rule, lambda: [*rule.pattern.finditer(line)])]
 
 
 def _replaced(rule: Rule, line: str) -> list[str]:
-    return [" ".join(_within_limit(rule, lambda: rule.pattern.sub(rule.replacement, line)).split())]
+    """Return a line with what an expression matches replaced; a line break in the replacement begins another line."""
+    return _within_limit(rule, lambda: rule.pattern.sub(rule.replacement, line)).split("\n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +161,7 @@ class Sieve:
     @property
     def narrows(self) -> bool:
         """Return whether it leaves out any of the text."""
-        return self.main or bool(self.steps or self.line_steps)
+        return self.main or self.source or bool(self.steps or self.line_steps)
 
     @property
     def names_elements(self) -> bool:
@@ -149,9 +169,9 @@ class Sieve:
         return self.main or bool(self.steps or self.also)
 
     @property
-    def keeps_places(self) -> bool:
-        """Return whether the lines that are left stand where they stood: no filter makes lines of its own."""
-        return all(step.kind in _LEAVING for step in self.line_steps)
+    def may_leave_nothing(self) -> bool:
+        """Return whether a page may have no line that is watched now; if it ignores every line, that is a mistake."""
+        return any(step.kind is not FilterKind.IGNORE for step in self.line_steps)
 
     @property
     def names_parts(self) -> bool:
@@ -163,13 +183,9 @@ class Sieve:
         """Return whether it selects named parts or the main content."""
         return self.main or self.names_parts
 
-    def leaves_out(self, line: str) -> bool:
-        """Return whether this line is left out, by filters that make no lines of their own."""
-        return not all(step.passes(line) for step in self.line_steps)
-
-    def kept(self, lines: Iterable[str]) -> list[str]:
-        """Return the lines as the filters make them."""
-        left = [*lines]
+    def filtered(self, lines: Iterable[str]) -> list[NumberedLine]:
+        """Return the lines as the filters make them, each with the number of the line that it comes from."""
+        left = [(line, at) for at, line in enumerate(lines)]
         with time_limit():
             for step in self.line_steps:
                 left = step.apply(left)
@@ -199,6 +215,8 @@ def _sieve(filters: tuple[tuple[str, str], ...]) -> Sieve:
     only: ChangeSide | None = None
     for name, value in filters:
         kind = _kind_named(name)
+        if value not in _VALUES.get(kind, (value,)):
+            raise _unknown_value(kind, value)
         if kind in (FilterKind.SELECT, FilterKind.DROP):
             if kind is FilterKind.SELECT and value == _MAIN:
                 main = True
@@ -225,12 +243,16 @@ def _add_line_step(steps: list[LineStep], kind: FilterKind, value: str) -> None:
     """Add a filter of lines to the steps before it."""
     if kind is FilterKind.LINES:
         steps.append(LineStep(kind, order=LineOrder(value)))
-    elif kind in _LEAVING and steps and steps[-1].kind is kind:
-        steps[-1] = LineStep(kind, (*steps[-1].rules, Rule(kind, value, _pattern(kind, value))))
-    elif kind is FilterKind.REPLACE:
-        steps.append(LineStep(kind, (_replacement(value),)))
-    else:
-        steps.append(LineStep(kind, (Rule(kind, value, _pattern(kind, value)),)))
+        return
+    rule = _replacement(value) if kind is FilterKind.REPLACE else Rule(kind, value, _pattern(kind, value))
+    # several that keep lines keep what any of them matches, unless a filter between them makes other lines
+    for at in range(len(steps) - 1, -1, -1):
+        if steps[at].kind in _MAKING or kind in _MAKING:
+            break
+        if steps[at].kind is kind:
+            steps[at] = LineStep(kind, (*steps[at].rules, rule))
+            return
+    steps.append(LineStep(kind, (rule,)))
 
 
 def check_filters(filters: Iterable[tuple[str, str]]) -> list[Filter]:
@@ -238,19 +260,44 @@ def check_filters(filters: Iterable[tuple[str, str]]) -> list[Filter]:
     checked = [one for kind, value in filters for one in _parted(_kind_named(kind), value.strip())]
     for kind, value in checked:
         if not value:
-            raise BadFilter(f"The filter '{kind}' is empty: give it a selector or a text.")
+            raise BadFilter(f"The filter '{kind}' is empty: give it a value.")
         if len(value) > _LONGEST:
             raise BadFilter(f"The filter '{kind} {value[:20]}…' is too long: {_LONGEST:,} characters are the most.")
     sieve = sieve_of(checked)
     for step in sieve.steps if sieve else ():
         _check_step(step)
-    if sieve is not None and sieve.source and sieve.names_elements:
-        raise BadFilter(_NO_PARTS)
-    if len({value for kind, value in checked if kind is FilterKind.ONLY}) > 1:
+    if sieve is not None:
+        _check_together(sieve, {value for kind, value in checked if kind is FilterKind.ONLY})
+    return checked
+
+
+def merged_filters(before: Sequence[Filter], added: Sequence[Filter]) -> list[Filter]:
+    """Return the filters of a page to which some are added. Raise BadFilter if they exclude each other.
+
+    One that is there already is not added again, except among those that change lines one after the other.
+    """
+    merged = list(before)
+    if any(one.kind is FilterKind.ONLY for one in added):
+        merged = [one for one in merged if one.kind is not FilterKind.ONLY]
+    merged += [one for one in added if one not in merged or one.kind in _IN_ORDER]
+    sieve = sieve_of(merged)
+    if sieve is not None:
+        _check_together(sieve, {one.value for one in merged if one.kind is FilterKind.ONLY})
+    return merged
+
+
+def _check_together(sieve: Sieve, sides: set[str]) -> None:
+    if sieve.source and sieve.names_elements:
+        raise BadFilter(f"{_NO_PARTS}: leave out select, drop and also, and choose lines by keep, ignore or extract.")
+    if len(sides) > 1:
         raise BadFilter(
             "The filters 'only added' and 'only removed' exclude each other: leave out both for all changes."
         )
-    return checked
+    if sides and (sieve.triggers or sieve.removed_triggers):
+        raise BadFilter(
+            "The filter 'only' does not go with a trigger: 'trigger' is about what was added, and 'trigger-removed' "
+            "about what was removed."
+        )
 
 
 def nothing_selected(steps: Sequence[Selector]) -> NothingSelected:
@@ -264,14 +311,15 @@ def nothing_selected(steps: Sequence[Selector]) -> NothingSelected:
 
 
 def nothing_left() -> UnreadableBody:
-    """Return the error for a page of which no line is left."""
-    sentence = "The filters leave no line of this page: change the filters with 'driftline edit'."
+    """Return the error for a page of which every line is ignored."""
+    sentence = "The filters ignore every line of this page: change the filters with 'driftline edit'."
     return UnreadableBody(FailureKind.SELECTION, sentence)
 
 
 def parts_of_source() -> UnreadableBody:
     """Return the error for a page whose source is read although its filters name parts."""
-    return UnreadableBody(FailureKind.SELECTION, f"{_NO_PARTS[:-1]} with 'driftline edit --no-filters'.")
+    sentence = f"{_NO_PARTS}: remove select, drop and also with 'driftline edit --no-filters'."
+    return UnreadableBody(FailureKind.SELECTION, sentence)
 
 
 def failed_selection(step: Selector, error: Exception) -> UnreadableBody:
@@ -309,22 +357,31 @@ def _appeared(rules: Sequence[Rule], old: str, new: str) -> tuple[bool, bool]:
     """Return whether lines appeared that match one of these rules, and whether more lines match than before."""
     if not rules:
         return False, False
-    before, after = (Counter(line for line in text.split("\n") if _matches(rules, line)) for text in (old, new))
+    before, after = (Counter(line for line in text.split("\n") if matches(rules, line)) for text in (old, new))
     return bool(after - before), after.total() > before.total()
+
+
+def may_be_quiet(filters: Sequence[Sequence[str]] | None) -> bool:
+    """Return whether there is a `quiet-while` filter."""
+    return any(kind == FilterKind.QUIET_WHILE for kind, _ in filters or ())
 
 
 def is_quiet(filters: Sequence[Sequence[str]] | None, text: str) -> bool:
     """Return whether a page with this text is not to be reported now, by its `quiet-while` filters."""
     sieve = sieve_of(filters)
-    if sieve is None or not sieve.quiet:
+    if sieve is None:
         return False
     with time_limit():
-        return any(_matches(sieve.quiet, line) for line in text.split("\n"))
+        return any(matches(sieve.quiet, line) for line in text.split("\n"))
 
 
 def counts_also(filters: Sequence[Sequence[str]] | None) -> bool:
     """Return whether there is an `also` filter, so that the text has notes."""
     return any(kind == FilterKind.ALSO for kind, _ in filters or ())
+
+
+def _unknown_value(kind: FilterKind, value: str) -> BadFilter:
+    return BadFilter(f"There is no '{kind} {value}': use {listed(_VALUES[kind], 'or')}.")
 
 
 def _kind_named(name: str) -> FilterKind:
@@ -337,11 +394,11 @@ def _kind_named(name: str) -> FilterKind:
 
 def _parted(kind: FilterKind, value: str) -> list[Filter]:
     """Return one filter for each value of an `also` or `lines` filter that names several."""
-    if kind in _VALUES:
+    if kind in _VALUES and value:
         values = [name.strip().lower() for name in value.split(",")] if kind is FilterKind.LINES else [value.lower()]
         bad = next((one for one in values if one not in _VALUES[kind]), None)
         if bad is not None:
-            raise BadFilter(f"There is no '{kind} {bad}': use {listed(_VALUES[kind], 'or')}.")
+            raise _unknown_value(kind, bad)
         return [Filter(kind, one) for one in values]
     if kind is not FilterKind.ALSO:
         return [Filter(kind, value)]
@@ -352,20 +409,39 @@ def _parted(kind: FilterKind, value: str) -> list[Filter]:
     return [Filter(kind, one) for one in Also if one in named or _ALL in named]
 
 
-def _matches(rules: Iterable[Rule], line: str) -> bool:
-    return any(_within_limit(rule, partial(rule.pattern.search, line)) is not None for rule in rules)
+def matches(rules: Iterable[Rule], line: str) -> bool:
+    """Return whether one of these rules matches a part of a line. Raise UnreadableBody if one takes too long."""
+    _Timer.searching = True
+    rule = None
+    try:
+        for rule in rules:
+            if rule.pattern.search(line):
+                return True
+    except RegexTimeout:
+        assert rule is not None
+        raise _takes_too_long(rule) from None
+    finally:
+        _Timer.searching = False
+    return False
 
 
 def _within_limit(rule: Rule, do: Callable[[], _Result]) -> _Result:
-    """Return what a search returns. Raise UnreadableBody with the rule when it takes too long."""
+    """Return what a search with a rule returns. Raise UnreadableBody if it takes too long."""
+    _Timer.searching = True
     try:
-        return searching(do)
+        return do()
     except RegexTimeout:
-        sentence = (
-            f"The filter '{rule.kind} {rule.value}' takes too long on this page: avoid nested repetitions such as "
-            "(a+)+, and change it with 'driftline edit'."
-        )
-        raise UnreadableBody(FailureKind.SELECTION, sentence) from None
+        raise _takes_too_long(rule) from None
+    finally:
+        _Timer.searching = False
+
+
+def _takes_too_long(rule: Rule) -> UnreadableBody:
+    sentence = (
+        f"The filter '{rule.kind} {rule.value}' takes too long on this page: avoid nested repetitions such as (a+)+, "
+        "and change it with 'driftline edit'."
+    )
+    return UnreadableBody(FailureKind.SELECTION, sentence)
 
 
 def _step(kind: str, value: str) -> Selector:
@@ -510,12 +586,3 @@ def time_limit() -> Iterator[None]:
         yield
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-
-
-def searching(do: Callable[[], _Result]) -> _Result:
-    """Return what a search with an expression returns. Raise RegexTimeout when it takes too long."""
-    _Timer.searching = True
-    try:
-        return do()
-    finally:
-        _Timer.searching = False

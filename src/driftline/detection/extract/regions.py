@@ -198,7 +198,7 @@ def _mark(node: LexborNode, region: Region | None) -> None:
 
 
 def spaced(text: str) -> str:
-    """Return the text with spaces for all common white space."""
+    """Return the text with spaces for the white space that pages have. Each kind costs a pass over the text."""
     for space in _SPACES:
         text = text.replace(space, " ")
     return text
@@ -272,10 +272,13 @@ class Blocks:
 
     def without(self, unwanted: Callable[[str], bool]) -> Blocks:
         """Return the blocks without unwanted lines."""
-        kept = [at for at, line in enumerate(self.lines) if not unwanted(line)]
-        lines, spans, linked = self.lines, self._spans, self._linked
-        still_linked = {number for number, at in enumerate(kept) if at in linked}
-        return Blocks([lines[at] for at in kept], [spans[at] for at in kept], still_linked, self._heading_nodes)
+        return self.made_of([(line, at) for at, line in enumerate(self.lines) if not unwanted(line)])
+
+    def made_of(self, lines: Sequence[tuple[str, int]]) -> Blocks:
+        """Return blocks of these lines, each at the place of the line with that number."""
+        spans, linked = self._spans, self._linked
+        still_linked = {number for number, (_, at) in enumerate(lines) if at in linked}
+        return Blocks([text for text, _ in lines], [spans[at] for _, at in lines], still_linked, self._heading_nodes)
 
     def of_lines(self, lines: list[str]) -> Blocks:
         """Return some lines of the document, as the user selected them: they count in every region."""

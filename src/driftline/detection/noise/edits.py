@@ -249,10 +249,9 @@ class Experience:
     selected: bool = False
     only: ChangeSide | None = None
 
-    def leaves_out(self, edit: LineEdit) -> bool:
-        """Return whether this edit has nothing of the side of a change that is to be reported."""
-        wanted = edit.old if self.only is ChangeSide.REMOVED else edit.new
-        return self.only is not None and wanted is None
+    def leaves_out(self, old: Line | None, new: Line | None) -> bool:
+        """Return whether the edit of a line has nothing of the side of a change that is to be reported."""
+        return self.only is not None and (old if self.only is ChangeSide.REMOVED else new) is None
 
 
 class Features(NamedTuple):
@@ -276,6 +275,7 @@ BIAS = 0.0
 def features_of(edits: Sequence[LineEdit], new: JudgedDocument) -> Features:
     """Return the features of a change with these edits, at least one of which is important."""
     important = [edit for edit in edits if edit.noise is None]
+    edits = [edit for edit in edits if edit.noise is not NoiseKind.LEFT_OUT]
     links = [edit for edit in important if (block := new.block_of(edit.new)) is not None and block.linked]
     lengths = [(edit.old is not None and edit.new is not None, line_of(edit).folded.count(" ")) for edit in important]
     return Features(

@@ -91,7 +91,6 @@ def judge(old: JudgedDocument, new: JudgedDocument, experience: Experience | Non
         edits = [replace(edit, noise=edit.noise or NoiseKind.TYPOGRAPHY) for edit in edits]
     if matching.restyled and all(edit.noise is not None for edit in edits):
         edits += [_restyled(one, other, old, new, experience) for one, other in matching.restyled]
-    edits = [replace(edit, noise=NoiseKind.LEFT_OUT) if experience.leaves_out(edit) else edit for edit in edits]
     edits = _once_each(edits)
     # sections are learned also where all is noise, and the user may want all of one reported
     of_noise = bool(experience.page.pins) or may_be_redrawn(edits)
@@ -234,6 +233,8 @@ def _edits(
         if real > _SHOWN_OF_REWRITTEN and len(matching.pairs) > REWRITTEN_PAGE:
             break
         ruling = rule_by_content(one, other, context)
+        if experience.leaves_out(one, other) and ruling is not NoiseKind.EVERY_FETCH:
+            ruling = NoiseKind.LEFT_OUT
         if not real and _is_doubtful(ruling, one, other, experience) and is_content(one, other, old, new):
             ruling = NotNoise.MATTERS
         noise: NoiseKind | None

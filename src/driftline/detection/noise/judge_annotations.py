@@ -85,6 +85,8 @@ def _edits(old: JudgedDocument, new: JudgedDocument, experience: Experience) -> 
     edits: list[LineEdit] = []
     for one, other in pairs:
         ruling = _rule_by_content(one, other, experience, again)
+        if experience.leaves_out(one, other) and ruling is not NoiseKind.EVERY_FETCH:
+            ruling = NoiseKind.LEFT_OUT
         noise: NoiseKind | None = None
         if isinstance(ruling, NoiseKind):
             noise = ruling

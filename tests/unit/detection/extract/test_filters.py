@@ -352,5 +352,5 @@ def test_a_drop_that_leaves_something_is_fine(value: str) -> None:
 
 @pytest.mark.parametrize(("content_type", "body"), [("text/html", b"<p>Fee 5"), ("application/json", b'{"fee": 5}')])
 def test_a_page_of_which_nothing_is_left_cannot_be_read(content_type: str, body: bytes) -> None:
-    with pytest.raises(UnreadableBody, match="leave no line"):
+    with pytest.raises(UnreadableBody, match="ignore every line"):
         Extraction(body, content_type, [["ignore", "/.*/"]]).text()

@@ -10,7 +10,7 @@ import pytest
 
 from driftline.detection.examine import examine
 from driftline.detection.extract.document import Extraction
-from driftline.detection.extract.filters import check_filters, how_read
+from driftline.detection.extract.filters import check_filters, how_read, merged_filters
 from driftline.errors import BadFilter, FailureKind, UnreadableBody
 from driftline.model.change import Importance, Region
 from driftline.model.outcome import Proof
@@ -20,6 +20,8 @@ from support.making import failure_kind, job, why_failed
 DOCS = Path(__file__).parents[4] / "docs" / "filters.md"
 PLAIN = "text/plain; charset=utf-8"
 HTML = "text/html; charset=utf-8"
+MANY = " | ".join(f"Old line of number {number}" for number in range(330))
+OTHERS = " | ".join(f"Another word or two about {number * 7919}" for number in range(330))
 HEADINGS = ("Lines", "Which changes are reported")
 EXAMPLE = "A: 3 | b: 10 | Ad | A: 3"
 
@@ -103,6 +105,8 @@ def test_the_documentation_has_an_example_for_every_filter_of_lines_and_of_repor
         ("--extract '/(a)(x)?: (\\d)/i'", EXAMPLE, "A 3 | A 3"),
         ("--lines sort", "b | A | a | B | 10 | 9", "10 | 9 | A | a | B | b"),
         ("--lines SORT", "b | a", "a | b"),
+        ("--keep a: --ignore ad --lines sort --keep b", EXAMPLE, "A: 3 | A: 3 | b: 10"),
+        ("--keep 3 --replace /A/B/ --keep x", EXAMPLE, ""),
     ],
 )
 def test_filters_of_lines_follow_one_another(options: str, text: str, result: str) -> None:
@@ -133,12 +137,60 @@ def test_the_source_is_read_line_by_line() -> None:
     assert found == ["<p class=x>", "Hidden <i hidden>text</i>", "<script>let a = 1</script>"]
 
 
-def test_a_page_of_which_no_line_is_left_fails() -> None:
-    for options in ("--keep 'no such text'", "--extract '/no such text/'", "--replace '/.*//'"):
-        filters = [list(one) for one in check_filters(filters_of(options))]
-        found = examine(job(b"<p>One<p>Two", filters=filters))
-        assert failure_kind(found) is FailureKind.SELECTION
-        assert why_failed(found) == "The filters leave no line of this page: change the filters with 'driftline edit'."
+@pytest.mark.parametrize("options", ["--keep 'no such text'", "--extract '/no such text/'", "--replace '/.*//'"])
+def test_a_page_may_have_nothing_of_what_is_watched(options: str) -> None:
+    filters = [list(one) for one in check_filters(filters_of(options))]
+    found = examine(job(b"<p>One<p>Two", filters=filters))
+    assert found.failure is None
+    assert left(options, "<p>One<p>Two", HTML) == [""]
+
+
+def test_a_replacement_may_begin_another_line() -> None:
+    assert left(r"--replace '/, /\n/'", "a 1, b 2, c 3") == ["a 1", "b 2", "c 3"]
+
+
+def test_a_replacement_that_makes_too_much_fails_the_check() -> None:
+    filters = [["replace", "/(.)/" + r"\1" * 400 + "/"]] * 3
+    found = examine(job(b"<p>" + b"abc" * 20, filters=filters))
+    assert failure_kind(found) is FailureKind.SELECTION
+    assert why_failed(found).endswith("makes more than 20,000,000 characters of this page.")
+
+
+@pytest.mark.parametrize(
+    "options", ["--replace '/nothing/x/'", "--lines unique", "--lines reverse", "--extract '/.+/'", "--lines sort"]
+)
+def test_lines_keep_the_regions_that_they_come_from(options: str) -> None:
+    page = f"<nav><li><a href=/>Home</a><li><a href=/x>Other</a></nav><main><p>{'Text of the page. ' * 9}</main>"
+    blocks = Extraction(page.encode(), HTML, check_filters(filters_of(options))).blocks()
+    found = {block.text[:5]: (block.region, block.linked) for block in blocks}
+    assert found == {
+        "Home": (Region.NAVIGATION, True), "Other": (Region.NAVIGATION, True), "Text ": (Region.MAIN, False),
+    }  # fmt: skip
+
+
+def test_the_source_of_an_error_page_is_an_error_page() -> None:
+    filters = [["read", "source"]]
+    page = "<title>Shop</title><p>" + "A pen that writes for a good while. " * 9
+    first = examine(job(page.encode(), filters=filters))
+    assert first.title == "Shop"
+    wall = b"<title>Just a moment...</title><p>Checking your browser before accessing the site. Enable JavaScript."
+    assert failure_kind(examine(job(wall, filters=filters, after=first))) is FailureKind.BROKEN
+
+
+def test_filters_are_merged_in_the_order_of_the_edits() -> None:
+    def merged(before: str, added: str) -> list[tuple[str, str]]:
+        found = merged_filters(check_filters(filters_of(before)), check_filters(filters_of(added)))
+        return [(one.kind.value, one.value) for one in found]
+
+    twice = "--lines sort --replace /a/b/ --lines sort"
+    assert merged("--lines sort", "--replace /a/b/ --lines sort") == filters_of(twice)
+    assert merged("--drop .ad --ignore x", "--ignore x --drop .ad") == filters_of("--drop .ad --ignore x")
+    assert merged("--only added", "--only removed") == filters_of("--only removed")
+    for before, added in (
+        ("--read source", "--select p"), ("--select p", "--read source"), ("--trigger x", "--only added"),
+    ):  # fmt: skip
+        with pytest.raises(BadFilter):
+            merged(before, added)
 
 
 @pytest.mark.parametrize(
@@ -154,11 +206,14 @@ def test_a_page_of_which_no_line_is_left_fails() -> None:
         (r"--replace '/a/\1/'", "has a text that cannot be put in: invalid group reference"),
         ("--lines shuffle", "There is no 'lines shuffle': use sort, reverse or unique"),
         ("--only changed", "There is no 'only changed': use added or removed"),
+        ("--lines ''", "is empty"),
         ("--only added --only removed", "exclude each other"),
         ("--read markup", "There is no 'read markup': use source"),
         ("--read source --select h1", "no parts can be named"),
         ("--read source --also links", "no parts can be named"),
         ("--quiet-while ''", "is empty"),
+        ("--only added --trigger x", "does not go with a trigger"),
+        ("--only added --trigger-removed x", "does not go with a trigger"),
     ],
 )
 def test_a_filter_that_makes_no_sense_is_refused(options: str, message: str) -> None:
@@ -167,7 +222,7 @@ def test_a_filter_that_makes_no_sense_is_refused(options: str, message: str) -> 
 
 
 def test_parts_named_beside_the_source_by_a_later_edit_fail_the_check() -> None:
-    with pytest.raises(UnreadableBody, match="with 'driftline edit --no-filters'"):
+    with pytest.raises(UnreadableBody, match="remove select, drop and also with 'driftline edit --no-filters'"):
         Extraction(b"<p>", HTML, [("read", "source"), ("select", "p")])
 
 
@@ -179,6 +234,7 @@ def test_filters_that_decide_what_is_reported_leave_the_text_as_it_was_read() ->
 @pytest.mark.parametrize(
     ("options", "change", "expected"),
     [
+        ("--only removed", f"`{MANY} | Gone one | Gone two` → `{OTHERS}`", Importance.IMPORTANT),
         ("--only added", "`One` → `Two`", Importance.IMPORTANT),
         ("--only removed", "`Price 3` → `Price 4`", Importance.IMPORTANT),
         ("--only added", "`One | Two | Three four five` → `Three four five | One | Two`", Importance.NOISE),
@@ -191,6 +247,20 @@ def test_filters_that_decide_what_is_reported_leave_the_text_as_it_was_read() ->
 )
 def test_filters_of_reports_decide_together(options: str, change: str, expected: Importance) -> None:
     assert importance(options, change) is expected
+
+
+def test_the_headline_names_the_line_that_was_waited_for() -> None:
+    def headline(options: str, old: str, new: str) -> str:
+        filters = [list(one) for one in check_filters(filters_of(options))]
+        first = examine(job(old.encode(), filters=filters))
+        found = examine(job(new.encode(), filters=filters, after=first)).change
+        assert found is not None
+        return found.headline
+
+    page = f"<main><p>{'Text of the page. ' * 9}</main><footer>{{}}</footer>"
+    old, new = page.format("<p>Sold out<p>About us"), page.format("<p>About us<p>Careers")
+    assert headline("--trigger-removed 'sold out'", old, new) == "Removed: Sold out"
+    assert headline("--trigger careers", old, new) == "New: Careers"
 
 
 def test_what_is_left_out_says_why() -> None:
