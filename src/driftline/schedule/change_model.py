@@ -76,10 +76,10 @@ def check_value(weight: Floats32, a: Floats32, b: Floats32, days: Floats32, harm
     log = _log1p(u)
     x = above * log
     none = np.exp(-x)
-    # of a small x, the difference to 1 would be lost
-    less = np.where(np.abs(x) < _SMALL, 1 - x * (np.float32(1 / 2) - x * np.float32(1 / 6)), (1 - none) / x)
-    # the expected days for which a page stays as it was, averaged over the distribution of its rate
-    fresh = b * log * less
+    # the expected days for which a page stays as it was, averaged over the distribution of its rate; of a small x, the
+    # difference of `none` to 1 would be lost
+    near = b * log * (1 - x * (np.float32(1 / 2) - x * np.float32(1 / 6)))
+    fresh = np.where(np.abs(x) < _SMALL, near, b * (1 - none) / above)
     share = np.float32(harmonic)
     exact = (1 - share) * (fresh - days * none / (1 + u)) + share * (days - fresh)
     v = (a + 1) * u

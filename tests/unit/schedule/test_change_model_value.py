@@ -38,3 +38,8 @@ def test_in_single_precision_it_is_the_mean_over_the_rate(a: float, b: float, da
 @given(st.floats(0.05, 200), st.floats(1e-3, 1e4), st.floats(1e-3, 300))
 def test_the_longer_a_page_waits_the_more_its_check_is_worth(a: float, b: float, days: float) -> None:
     assert worth(a, b, days * 1.5, 0.2) >= worth(a, b, days, 0.2) * 0.999
+
+
+@pytest.mark.parametrize("a", [0.5, 1.0, 2.0])
+def test_to_check_a_page_again_at_once_is_worth_nothing(a: float) -> None:
+    assert worth(a, 30.0, 0.0, 0.2) == 0
