@@ -22,6 +22,7 @@ HURRIED = {
     "DRIFTLINE_HOST_CONNECTIONS": "1000",
     "DRIFTLINE_ADDRESS_CONNECTIONS": "1000",
     "DRIFTLINE_ROBOTS": "ignore",
+    "DRIFTLINE_CHECK_ADDED": "false",  # tests of `add` set it to true
 }
 _KEPT = ("PATH", "LANG", "LC_ALL", "COVERAGE_PROCESS_START")
 

@@ -57,6 +57,8 @@ __all__ = [
     "Maintenance",
     "MarkupChange",
     "MarkupPart",
+    "MeasuredValue",
+    "MeasuredVersion",
     "Mention",
     "MentionKind",
     "MissingExtra",
@@ -141,6 +143,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "driftline.detection.diff.markup": ("MarkupChange", "MarkupPart"),
     "driftline.detection.diff.tables": ("ChangedCell",),
     "driftline.detection.diff.text_diff": ("Move", "WordPiece"),
+    "driftline.detection.extract.conditions": ("MeasuredValue", "MeasuredVersion"),
     "driftline.detection.extract.outline": ("TextBlock",),
     "driftline.durations": (
         "Duration",
@@ -246,6 +249,7 @@ if TYPE_CHECKING:
     from driftline.detection.diff.markup import MarkupChange, MarkupPart
     from driftline.detection.diff.tables import ChangedCell
     from driftline.detection.diff.text_diff import Move, WordPiece
+    from driftline.detection.extract.conditions import MeasuredValue, MeasuredVersion
     from driftline.detection.extract.outline import TextBlock
     from driftline.durations import Duration, Moment
     from driftline.errors import (

@@ -23,7 +23,7 @@ DriftlineError            something the user can read and act on; its text is on
 ├── UnreadableBody        a body cannot be decoded, or not within the size limit
 │   └── NothingSelected   it has nothing of what its filters select
 ├── MissingSecret         an environment variable with a credential of a page is not usable (http/credentials)
-├── RegexTimeout          a regular expression of a filter takes too long (detection/extract/filters)
+├── RegexTimeout          a regular expression of a filter takes too long (detection/extract/line_filters)
 ├── NoBrowser             there is no Chromium to render pages with (fetch/browser/chromium)
 ├── BrowserFailed         Chromium was found and could not be started (fetch/browser/chromium)
 ├── BrowserGone           Chromium has ended, or was ended because it did not answer (fetch/browser/chromium)

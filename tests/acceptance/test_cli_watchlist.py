@@ -163,6 +163,7 @@ def test_changes_of_the_list_are_told_to_programs_too(driftline: Command, tmp_pa
     assert driftline.json("add", one, two, "--tag", "x") == {
         "added": [one, two],
         "watched_already": [],
+        "checked": [],
         "passed_over": [],
     }
     imported = driftline.json("import", str(tmp_path / "urls.txt"))
@@ -175,8 +176,10 @@ def test_changes_of_the_list_are_told_to_programs_too(driftline: Command, tmp_pa
 
 
 def test_pages_are_chosen_by_state_and_tag_and_shown_a_part_at_a_time(driftline: Command, site: Site) -> None:
-    good, gone = site.put("/good", "text"), site.url("/gone")
+    good, gone = site.put("/good", "text"), site.put("/gone", "Some text that is here for now.")
     driftline("add", good, gone, "--tag", "mine")
+    driftline("check", gone)
+    del site.pages["/gone"]
     driftline("check")
     driftline("add", "https://example.com/later")
 

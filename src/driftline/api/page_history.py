@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from driftline.detection.diff.markup import MarkupChange
     from driftline.detection.diff.tables import ChangedCell
     from driftline.detection.diff.text_diff import WordPiece
+    from driftline.detection.extract.conditions import MeasuredVersion
     from driftline.detection.extract.outline import TextBlock
     from driftline.model.change import Feedback
     from driftline.model.outcome import Check, Version
@@ -48,6 +49,25 @@ class PageHistory:
         """Return a version of a page with its body and text, the newest one by default."""
         check_number("version", version, 1)
         return self._workspace.repository.version(self._page("version", url), version)
+
+    def values(self, url: str, limit: int | None = None) -> list[MeasuredVersion]:
+        """Return what was measured in the versions of a page, the newest first: price, stock, or a number.
+
+        That is what the conditions of the page are about, price and stock if it reads offers, or else its first number.
+        """
+        from driftline.detection.extract.conditions import MeasuredVersion, measured
+        from driftline.detection.extract.filters import sieve_of
+
+        check_number("limit", limit)
+        page = self._page("values", url)
+        sieve = sieve_of(page.filters)
+        conditions = () if sieve is None else sieve.conditions
+        numbers = range(page.versions, 0, -1)
+        found: list[MeasuredVersion] = []
+        for number in numbers if limit is None else numbers[: capped(limit)]:
+            version = self._workspace.repository.version(page, number)
+            found.append(MeasuredVersion(number, version.at, measured(version.words, conditions)))
+        return found
 
     def screenshot(self, url: str, version: int | None = None) -> bytes:
         """Return the picture (PNG) of a version that a browser rendered, by default the newest that has one."""

@@ -15,10 +15,10 @@ from driftline.model.outcome import Failed, Verdict
 from driftline.model.page import POLICIES
 from driftline.pipeline.plan import Plan
 from driftline.pipeline.stop import Stop
+from driftline.store.history import RenderedVersions
 from driftline.store.host_records import HostRecords
 from driftline.store.locks import patiently
 from driftline.store.process_locks import RegainedRight
-from driftline.store.screenshots import RenderedVersions
 from driftline.urls import without_password
 from driftline.urls.tracking import Tracking
 

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 from driftline.errors import BadSetting, NoTextSearch, StoreError, UnknownVersion, UsageError
 from driftline.model.page import Safety
 from driftline.settings import parse_rate
-from driftline.store.history import Repository
+from driftline.store.history import Repository, Screenshots
 from driftline.store.ledger import Stalls
 from driftline.store.pages import Catalog
-from driftline.store.screenshots import Screenshots
 from driftline.store.visit_records import Visits
 from driftline.urls import host_of
 

@@ -16,31 +16,29 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TextIO
 import typer
 
 from driftline.api import workspace_of
-from driftline.cli.options import EveryOption, JsonOption, StoreOption, TagsOption, command_settings, opened
+from driftline.cli.options import (
+    EveryOption,
+    HostDelayOption,
+    JsonOption,
+    NetworksOption,
+    RobotsOption,
+    StoreOption,
+    TagsOption,
+    command_settings,
+    opened,
+)
 from driftline.cli.output import clean, print_json, say
 from driftline.cli.page_options import (
-    AlsoOption,
-    DropOption,
-    ExtractOption,
-    IgnoreOption,
-    KeepOption,
-    LinesOption,
-    OnlyOption,
-    QuietWhileOption,
-    ReadOption,
     RenderOption,
-    ReplaceOption,
-    SelectOption,
     StepOption,
-    TriggerOption,
-    TriggerRemovedOption,
     WaitOption,
-    given_filters,
     given_rendering,
+    takes_filters,
     warn_of_browser,
 )
 from driftline.durations import parse_interval
-from driftline.errors import BadURL, DriftlineError
+from driftline.errors import BadURL, DriftlineError, RunStopped, StoreBusy
+from driftline.model.page import Filter  # noqa: TC001 Typer evaluates the annotation
 from driftline.plurals import count
 from driftline.urls.canonical import acceptable, reduced, written
 from driftline.urls.tracking import Tracking
@@ -48,7 +46,10 @@ from driftline.urls.tracking import Tracking
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from driftline.api.watch_list import Driftline
+    from driftline.cli.preview import Preview
     from driftline.fetch.address_guard import Refusal
+    from driftline.model.page import Page
 
 
 _WARNED = 10  # networks named in warnings
@@ -94,52 +95,48 @@ _BAD_URL = 2  # exit status, as of a command of which all addresses are bad
 _NAMED = 10  # pages listed; of more only the number is shown
 
 
+@takes_filters
 def add(
-    context: typer.Context,
     urls: Annotated[list[str], typer.Argument(metavar="URL", help="Pages to watch.", show_default=False)],
+    *,
     every: EveryOption = None,
     tag: TagsOption = None,
-    select: SelectOption = None,
-    drop: DropOption = None,
-    also: AlsoOption = None,
-    read: ReadOption = None,
-    ignore: IgnoreOption = None,
-    keep: KeepOption = None,
-    extract: ExtractOption = None,
-    replace: ReplaceOption = None,
-    lines: LinesOption = None,
-    trigger: TriggerOption = None,
-    trigger_removed: TriggerRemovedOption = None,
-    quiet_while: QuietWhileOption = None,
-    only: OnlyOption = None,
+    filters: list[Filter],
     render: RenderOption = None,
     wait_for: WaitOption = None,
     step: StepOption = None,
+    later: Annotated[
+        bool, typer.Option("--later", help="Do not check the pages now. [default: check them and show what is watched]")
+    ] = False,
+    host_delay: HostDelayOption = None,
+    robots: RobotsOption = None,
+    allow_network: NetworksOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Add pages to watch."""
+    """Add pages to watch, and check them for the first time."""
     given, refused = _good_urls(urls)  # if all are bad, that is reported before there is a store
-    filters = given_filters(
-        context, select=select, drop=drop, also=also, read=read, ignore=ignore, keep=keep, extract=extract,
-        replace=replace, lines=lines, trigger=trigger, trigger_removed=trigger_removed, quiet_while=quiet_while,
-        only=only,
-    )  # fmt: skip
     rendering = given_rendering(None, render, wait_for, step)
-    with opened(store) as watch_list:
+    with opened(store, allow_network, host_delay=host_delay, robots=robots) as watch_list:
         workspace = workspace_of(watch_list)
         wanted = list(dict.fromkeys(workspace.catalog.names(given).values()))
         added = set(watch_list.add(*wanted, every=every, tags=tag or (), filters=filters, render=rendering))
         watched = workspace.catalog.find_all(wanted)
+        fresh = [page for page in watched if page.url in added]
+        checks = watch_list.settings.check_added and not later
+        if not as_json:
+            _print_added(wanted, added)
+            warn_of_browser(rendering, watch_list.settings.browser)
+        found = _first_checks(watch_list, fresh) if checks and fresh else {}
         safety = workspace.safety_of(watched)
     if as_json:
-        print_json(_added_as_json(wanted, added) | {"passed_over": refused})
+        print_json(_added_as_json(wanted, added) | {"checked": _found_as_json(found), "passed_over": refused})
         raise typer.Exit(_BAD_URL if refused else 0)
-    _print_added(wanted, added)
-    networks = PrivateNetworks(watch_list.settings.allow_networks)
-    networks.look(wanted)
-    networks.warn()
-    warn_of_browser(rendering, watch_list.settings.browser)
+    _print_found(found)
+    if not found:
+        networks = PrivateNetworks(watch_list.settings.allow_networks)
+        networks.look(wanted)
+        networks.warn()
     for page in watched:
         if page.id in safety:
             say(clean(f"{page.url}: {safety[page.id].sentence}"), to_stderr=True)
@@ -149,6 +146,34 @@ def add(
         say(clean(f"Not added: {one['reason']}"), to_stderr=True)
     if refused:
         raise typer.Exit(_BAD_URL)
+
+
+def _first_checks(watch_list: Driftline, pages: Sequence[Page]) -> dict[str, Preview | str]:
+    """Check new pages. Return what is watched of each, by its URL, or in a sentence why that is not known yet."""
+    from driftline.cli.preview import first_checks
+
+    try:
+        return first_checks(watch_list, pages)
+    except (StoreBusy, RunStopped) as error:
+        return dict.fromkeys([page.url for page in pages], f"Not checked yet. {error}")
+
+
+def _print_found(found: dict[str, Preview | str]) -> None:
+    """Print what is watched of new pages; of many, only what went wrong."""
+    for url, preview in found.items():
+        if isinstance(preview, str):
+            say(clean(f"{url}: {preview}"), to_stderr=True)
+        elif len(found) <= _NAMED or preview.problem:
+            if len(found) > 1:
+                say(clean(url))
+            preview.print()
+
+
+def _found_as_json(found: dict[str, Preview | str]) -> list[dict[str, Any]]:
+    return [
+        {"url": url, "problem": preview} if isinstance(preview, str) else {"url": url, **preview.as_json()}
+        for url, preview in found.items()
+    ]
 
 
 def _good_urls(urls: Iterable[str]) -> tuple[list[str], list[dict[str, str]]]:

@@ -140,7 +140,7 @@ def check(
         chosen = _chosen(watch_list, urls, tag)
         if accept and chosen:
             workspace_of(watch_list).catalog.accept(chosen)
-        report, progress = _checked(watch_list, chosen, plan, fresh)
+        report, progress = run_check(watch_list, chosen, plan, fresh=fresh)
     if as_json:
         print_json(_as_json(report, plan))
     else:
@@ -159,9 +159,14 @@ def _chosen(watch_list: Driftline, urls: Sequence[str] | None, tag: str | None) 
     return None if tag is None else [page.id for page in pages_with(watch_list, tag)]
 
 
-def _checked(
-    watch_list: Driftline, page_ids: list[int] | None, plan: Plan, fresh: bool
+def run_check(
+    watch_list: Driftline, page_ids: list[int] | None, plan: Plan | None = None, *, fresh: bool = False,
+    patience: float = 60.0,
 ) -> tuple[Report, Progress]:  # fmt: skip
+    """Check pages once, or all if None, with a progress bar. Another process that checks is waited for so many seconds.
+
+    The first Ctrl-C stops the check gently. Raise StoreBusy if another process still checks.
+    """
     from driftline.cli.progress import Progress, TerminalBar, print_slow_host, stopped_by_signal
     from driftline.pipeline.stop import Stop
     from driftline.watch.service import retry_while_busy
@@ -174,7 +179,7 @@ def _checked(
             workspace.runs.check, page_ids, plan=plan, fresh=fresh, stop=stop, recorded=progress.recorded,
             started=progress.begun, slow=print_slow_host,
         )  # fmt: skip
-        report = retry_while_busy(check, stop, workspace.runs.be_next, remark)
+        report = retry_while_busy(check, stop, workspace.runs.be_next, remark, patience=patience)
     progress.stopped = stop.requested
     if not progress.total and not report.blocked and not stop.requested:
         raise DriftlineError(NOTHING_YET)

@@ -1,4 +1,4 @@
-"""`changes`, `history`, `show`, `screenshot`: what changed, and what is kept of a page."""
+"""`changes`, `history`, `show`, `screenshot`, `values`: what changed, and what is kept of a page."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from driftline.cli.blocklist_command import safety_as_json
 from driftline.cli.options import (
     JsonOption,
     MinOption,
+    PageArgument,
     PageOrChangeArgument,
     StoreOption,
     TagOption,
@@ -47,12 +48,16 @@ from driftline.plurals import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
+    from driftline.detection.extract.conditions import MeasuredVersion
     from driftline.detection.extract.outline import TextBlock
     from driftline.model.change import Change
     from driftline.model.event import Ignored
     from driftline.model.outcome import Check, Version
 
+    #: a moment in seconds, and the number that was measured then
+    Point = tuple[float, float]
 
 _COLUMNS = (
     Column(name="check", right=True),
@@ -349,3 +354,93 @@ def _version_as_json(version: Version, raw: bool) -> dict[str, Any]:
     if raw:
         return {**found, "body_base64": base64.b64encode(version.body).decode("ascii")}
     return {**found, "text": version.words}
+
+
+_HIGH = 8  # lines of a plot
+_WIDE = 60  # columns of a plot
+_NOTHING = "No number was found in what is watched of {}: name a part of it with --select, or use --read offers."
+
+
+def values(
+    url: PageArgument,
+    limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="Show at most N versions.")] = 20,
+    plot: Annotated[bool, typer.Option("--plot", help="Draw the numbers over time, of all versions.")] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show prices, stock and other numbers of a page over time, newest first.
+
+    That is what its conditions (--when) are about, price and stock of a page with --read offers, or else its first
+    number.
+    """
+    with opened(store, make=False) as watch_list:
+        found = watch_list.history.values(url, None if plot else limit)
+    if as_json:
+        print_json([_values_as_json(one) for one in found])
+        return
+    names = list(dict.fromkeys(name for one in found for name in one.values))
+    if not names:
+        say(clean(_NOTHING.format(url)), to_stderr=True)
+    elif plot:
+        for name in names:
+            _plot(name, found)
+    else:
+        columns = [Column(name="version", right=True), Column(name="when")]
+        columns += [Column(name=clean(name), right=True) for name in names]
+        print_table(columns, [_measured_row(one, names) for one in found])
+
+
+def _measured_row(one: MeasuredVersion, names: Sequence[str]) -> list[str]:
+    shown = [one.values[name].words if name in one.values else "–" for name in names]
+    return [str(one.version), local_time(one.at), *shown]
+
+
+def _values_as_json(one: MeasuredVersion) -> dict[str, Any]:
+    shown = {name: {"number": value.number, "text": value.words} for name, value in one.values.items()}
+    return {"version": one.version, "at": iso(one.at), "values": shown}
+
+
+def _plot(name: str, found: Sequence[MeasuredVersion]) -> None:
+    """Draw the numbers of one name over time, the oldest on the left."""
+    known = [(one.at, one.values[name].number) for one in reversed(found) if name in one.values]
+    points = [(at.timestamp(), number) for at, number in known if number is not None]
+    if not points:
+        return
+    lowest, highest = (pick(number for _, number in points) for pick in (min, max))
+    labels = [""] * _HIGH
+    labels[0], labels[-1] = f"{highest:,.10g}", f"{lowest:,.10g}" if lowest < highest else ""
+    beside = max(map(len, labels))
+    width = max(10, min(_WIDE, out().width - beside - 3))
+    say((clean(name), "bold"))
+    for label, line in zip(labels, drawn(points, width, _HIGH), strict=True):
+        say(f"{label:>{beside}} ┤", (line, "cyan"))
+    first, last = _day(known[0][0]), _day(known[-1][0])
+    say(" " * beside, f"  {first}{last:>{max(len(last) + 1, width - len(first))}}")
+
+
+def _day(at: datetime) -> str:
+    return local_time(at).partition(" ")[0]
+
+
+def drawn(points: Sequence[Point], width: int, height: int) -> list[str]:
+    """Return lines of a plot, the highest number first: each number lasts until the next one was measured."""
+    start, end = points[0][0], points[-1][0]
+    lowest, highest = (pick(number for _, number in points) for pick in (min, max))
+    columns: list[float] = []
+    following = 0
+    for column in range(width):
+        moment = start + (end - start) * column / (width - 1)
+        while following < len(points) and points[following][0] <= moment:
+            following += 1
+        columns.append(points[max(0, following - 1)][1])
+    places = [round((number - lowest) / (highest - lowest or 1.0) * (height - 1)) for number in columns]
+    rows = [["─" if place == row else " " for place in places] for row in range(height - 1, -1, -1)]
+    for column in range(1, width):  # where it steps, the two levels are joined
+        low, high = sorted(places[column - 1 : column + 1])
+        for place in range(low + 1, high):
+            rows[height - 1 - place][column] = "│"
+        if low != high:
+            rises = places[column] > places[column - 1]
+            rows[height - 1 - high][column] = "╭" if rises else "╮"
+            rows[height - 1 - low][column] = "╯" if rises else "╰"
+    return ["".join(row) for row in rows]

@@ -32,6 +32,7 @@ from driftline.cli import (
     lab_servers,
     lab_speed,
     maintenance,
+    preview,
     rank_command,
     run,
     schedule_command,
@@ -55,7 +56,7 @@ from driftline.cli.output import complain
 from driftline.cli.page_options import OrderedCommand
 from driftline.errors import DriftlineError, UsageError
 from driftline.runtime import collect_garbage_rarely
-from driftline.setting_errors import explain_option
+from driftline.settings import explain_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -74,6 +75,7 @@ app = typer.Typer(
 )
 _COMMANDS: tuple[tuple[str, str, Callable[..., None], type[PanelCommand]], ...] = (
     (WATCH_LIST, "add", add_command.add, OrderedCommand),
+    (WATCH_LIST, "try", preview.try_, OrderedCommand),
     (WATCH_LIST, "import", add_command.import_, PanelCommand),
     (WATCH_LIST, "list", watchlist.list_, PanelCommand),
     (WATCH_LIST, "edit", watchlist.edit, OrderedCommand),
@@ -87,6 +89,7 @@ _COMMANDS: tuple[tuple[str, str, Callable[..., None], type[PanelCommand]], ...] 
     (LOOKING_BACK, "history", history_commands.history, PanelCommand),
     (LOOKING_BACK, "show", history_commands.show, PanelCommand),
     (LOOKING_BACK, "diff", diff_command.diff, PanelCommand),
+    (LOOKING_BACK, "values", history_commands.values, PanelCommand),
     (LOOKING_BACK, "screenshot", history_commands.screenshot, PanelCommand),
     (LOOKING_BACK, "search", search_command.search, PanelCommand),
     (LOOKING_BACK, "feedback", feedback_command.feedback, PanelCommand),

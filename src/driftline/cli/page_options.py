@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from functools import wraps
 from itertools import islice
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +16,7 @@ from driftline.errors import DriftlineError, UsageError
 from driftline.model.page import FilterKind, Render, RenderMode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from driftline.model.page import Filter
 
@@ -115,103 +117,74 @@ def warn_of_browser(render: Render | None, named: str | None) -> None:
 
 _ARGUMENTS = "driftline.arguments"
 
-SelectOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--select",
-        metavar="PARTS",
-        help="Watch only these parts: a CSS selector, xpath:…, json:…, or 'main' for the main content.",
-        show_default=False,
-        rich_help_panel=WHAT_COUNTS,
+
+def _filter_option(name: str, metavar: str, text: str) -> Any:
+    return Annotated[
+        list[str] | None,
+        typer.Option(name, metavar=metavar, help=text, show_default=False, rich_help_panel=WHAT_COUNTS),
+    ]
+
+
+_FILTER_OPTIONS = {
+    "select": _filter_option(
+        "--select", "PARTS", "Watch only these parts: a CSS selector, xpath:…, json:…, or 'main' for the main content."
     ),
-]
-DropOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--drop", metavar="PARTS", help="Leave out these parts: a CSS selector, xpath:… or json:….",
-        show_default=False, rich_help_panel=WHAT_COUNTS,
+    "drop": _filter_option("--drop", "PARTS", "Leave out these parts: a CSS selector, xpath:… or json:…."),
+    "read": _filter_option(
+        "--read", "offers|source", "Watch price and stock, wherever they are, or the markup instead of the text."
     ),
-]  # fmt: skip
-IgnoreOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--ignore", metavar="TEXT|/REGEX/", help="Leave out lines that contain this.",
-        show_default=False, rich_help_panel=WHAT_COUNTS,
+    "also": _filter_option(
+        "--also", "WHAT",
+        "Watch more than the text: links, media, attributes, metadata, structure (separated by commas) or all.",
     ),
-]  # fmt: skip
-KeepOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--keep", metavar="TEXT|/REGEX/", help="Keep only lines that contain this.",
-        show_default=False, rich_help_panel=WHAT_COUNTS,
+    "ignore": _filter_option("--ignore", "TEXT|/REGEX/", "Leave out lines that contain this."),
+    "keep": _filter_option("--keep", "TEXT|/REGEX/", "Keep only lines that contain this."),
+    "extract": _filter_option("--extract", "/REGEX/", "Keep only what this matches, or its groups."),
+    "replace": _filter_option("--replace", "/REGEX/TEXT/", "Replace what this matches by a text."),
+    "lines": _filter_option(
+        "--lines", "sort|reverse|unique", "Sort or reverse the lines, or keep each only once."
     ),
-]  # fmt: skip
-ExtractOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--extract", metavar="/REGEX/", help="Keep only what this matches, or its groups.",
-        show_default=False, rich_help_panel=WHAT_COUNTS,
+    "when": _filter_option(
+        "--when", "CONDITION", "Report a change only if this is met, as 'price < 40', 'drop > 10 %', 'stock appears'."
     ),
-]  # fmt: skip
-ReplaceOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--replace", metavar="/REGEX/TEXT/", help="Replace what this matches by a text.",
-        show_default=False, rich_help_panel=WHAT_COUNTS,
+    "trigger": _filter_option(
+        "--trigger", "TEXT|/REGEX/", "Report a change only if this appears in what was added."
     ),
-]  # fmt: skip
-LinesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--lines", metavar="sort|reverse|unique", help="Sort or reverse the lines, or keep each only once.",
-        show_default=False, rich_help_panel=WHAT_COUNTS,
+    "trigger_removed": _filter_option(
+        "--trigger-removed", "TEXT|/REGEX/", "Report a change only if this is in what was removed."
     ),
-]  # fmt: skip
-TriggerRemovedOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--trigger-removed", metavar="TEXT|/REGEX/", help="Report a change only if this is in what was removed.",
-        show_default=False, rich_help_panel=WHAT_COUNTS,
+    "quiet_while": _filter_option("--quiet-while", "TEXT|/REGEX/", "Report nothing while the page has this."),
+    "only": _filter_option(
+        "--only", "added|removed", "Report only what was added, or only what was removed."
     ),
-]  # fmt: skip
-QuietWhileOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--quiet-while", metavar="TEXT|/REGEX/", help="Report nothing while the page has this.",
-        show_default=False, rich_help_panel=WHAT_COUNTS,
-    ),
-]  # fmt: skip
-OnlyOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--only", metavar="added|removed", help="Report only what was added, or only what was removed.",
-        show_default=False, rich_help_panel=WHAT_COUNTS,
-    ),
-]  # fmt: skip
-ReadOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--read", metavar="source", help="Watch the markup that the server sends, instead of the text that it shows.",
-        show_default=False, rich_help_panel=WHAT_COUNTS,
-    ),
-]  # fmt: skip
-TriggerOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--trigger", metavar="TEXT|/REGEX/", help="Report a change only if this appears in what was added.",
-        show_default=False, rich_help_panel=WHAT_COUNTS,
-    ),
-]  # fmt: skip
-AlsoOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--also",
-        metavar="WHAT",
-        help="Watch more than the text: links, media, attributes, metadata, structure (separated by commas) or all.",
-        show_default=False,
-        rich_help_panel=WHAT_COUNTS,
-    ),
-]
+}  # fmt: skip
+
+
+def takes_filters(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that has an option for each kind of filter, in place of its parameter `filters`.
+
+    That gets the filters in the order in which they were given.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+    parameters = [context]
+    for one in signature.parameters.values():
+        if one.name != "filters":
+            parameters.append(one)
+            continue
+        parameters += [
+            inspect.Parameter(name, one.kind, default=None, annotation=option)
+            for name, option in _FILTER_OPTIONS.items()
+        ]
+
+    @wraps(command)
+    def with_filters(context: typer.Context, **given: Any) -> None:
+        values = {name: given.pop(name) for name in _FILTER_OPTIONS}
+        command(filters=_given_filters(context, values), **given)
+
+    with_filters.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    with_filters.__annotations__ = {one.name: one.annotation for one in parameters}
+    return with_filters
 
 
 class OrderedCommand(PanelCommand):
@@ -224,7 +197,7 @@ class OrderedCommand(PanelCommand):
         return super().parse_args(ctx, args)
 
 
-def given_filters(context: typer.Context, **values: Sequence[str] | None) -> list[Filter]:
+def _given_filters(context: typer.Context, values: Mapping[str, Sequence[str] | None]) -> list[Filter]:
     """Return the filters in the order in which they were given; raise BadFilter for the first that makes no sense."""
     if not any(values.values()):
         return []

@@ -27,33 +27,20 @@ from driftline.cli.output import (
     say,
 )
 from driftline.cli.page_options import (
-    AlsoOption,
-    DropOption,
-    ExtractOption,
-    IgnoreOption,
-    KeepOption,
-    LinesOption,
-    OnlyOption,
-    QuietWhileOption,
-    ReadOption,
     RenderOption,
-    ReplaceOption,
-    SelectOption,
     StepOption,
-    TriggerOption,
-    TriggerRemovedOption,
     WaitOption,
     describe_filters,
     describe_rendering,
-    given_filters,
     given_rendering,
     rendering_as_json,
+    takes_filters,
     warn_of_browser,
 )
 from driftline.cli.text_tables import Column, Styled, print_table
 from driftline.durations import format_interval, parse_interval
 from driftline.errors import BadSetting, UsageError
-from driftline.model.page import PageState
+from driftline.model.page import Filter, PageState
 from driftline.plurals import count
 
 if TYPE_CHECKING:
@@ -136,9 +123,10 @@ def _with_safety(watch_list: Driftline, pages: Iterable[Page]) -> Iterator[tuple
         yield from ((page, gone, safety) for page in some)
 
 
+@takes_filters
 def edit(
-    context: typer.Context,
     url: PageArgument,
+    *,
     every: Annotated[
         str | None,
         typer.Option(
@@ -160,19 +148,7 @@ def edit(
         str | None,
         typer.Option("--url", metavar="NEW", help="Move the page and its history to another URL.", show_default=False),
     ] = None,
-    select: SelectOption = None,
-    drop: DropOption = None,
-    also: AlsoOption = None,
-    read: ReadOption = None,
-    ignore: IgnoreOption = None,
-    keep: KeepOption = None,
-    extract: ExtractOption = None,
-    replace: ReplaceOption = None,
-    lines: LinesOption = None,
-    trigger: TriggerOption = None,
-    trigger_removed: TriggerRemovedOption = None,
-    quiet_while: QuietWhileOption = None,
-    only: OnlyOption = None,
+    filters: list[Filter],
     no_filters: Annotated[
         bool, typer.Option("--no-filters", help="Remove its filters, before adding any.", rich_help_panel=WHAT_COUNTS)
     ] = False,
@@ -186,15 +162,11 @@ def edit(
     as_json: JsonOption = False,
 ) -> None:
     """Change how a page is watched, and keep its history."""
+    from driftline.cli.preview import preview_of
     from driftline.detection.extract.filters import merged_filters
     from driftline.pipeline.stop import Stop
     from driftline.watch.service import retry_while_busy
 
-    filters = given_filters(
-        context, select=select, drop=drop, also=also, read=read, ignore=ignore, keep=keep, extract=extract,
-        replace=replace, lines=lines, trigger=trigger, trigger_removed=trigger_removed, quiet_while=quiet_while,
-        only=only,
-    )  # fmt: skip
     rendered = render is not None or wait_for is not None or step or no_steps
     if every is None and not (tag or untag or filters or no_filters or rendered) and move_to is None:
         raise UsageError(
@@ -219,6 +191,7 @@ def edit(
         left = workspace.accesses.of_page(page).shown()
         gone = workspace.gone([page])
         safety = workspace.safety_of([page])
+        shown = preview_of(watch_list, page) if filters or no_filters else None
     if lost := [one for one in let_in.shown() if one not in left]:
         say(clean(f"Removed, because it was set for the old address: {', '.join(lost)}."), to_stderr=True)
     if as_json:
@@ -229,6 +202,8 @@ def edit(
     filtered = f", filtered by {describe_filters(page.filters)}" if page.filters else ""
     through = f", {describe_rendering(page.render)}" if page.render else ""
     say(clean(f"{page.url}: checked {often}, {_tags(page.tags)}{filtered}{through}."))
+    if shown is not None:
+        shown.print()
     warn_of_browser(page.render, watch_list.settings.browser)
 
 

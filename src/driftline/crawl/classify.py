@@ -22,7 +22,7 @@ from driftline.urls.tracking import Tracking
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from driftline.crawl.page_filter import PageFilter
+    from driftline.crawl.frontier import PageFilter
     from driftline.crawl.scope import Focus
     from driftline.crawl.sitemaps import Listed, Lists
     from driftline.crawl.survey import Survey

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from driftline.crawl.classify import Judge
 from driftline.crawl.crawl_options import limits_of, site_key
 from driftline.crawl.crawl_recorder import Recording
-from driftline.crawl.frontier import Frontier
-from driftline.crawl.page_filter import PageFilter
+from driftline.crawl.frontier import Frontier, PageFilter
 from driftline.crawl.report import news_of, read_report, round_figures
 from driftline.crawl.scope import Focus, keywords_of
 from driftline.crawl.survey_steps import SurveySteps

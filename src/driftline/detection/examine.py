@@ -18,16 +18,17 @@ from driftline.detection.error_pages.broken_data import why_faulty
 from driftline.detection.error_pages.detect import needs_script, why_broken
 from driftline.detection.extract.annotations import is_note, without_notes
 from driftline.detection.extract.charset import decode_text
+from driftline.detection.extract.conditions import headline_of_met
 from driftline.detection.extract.document import Extraction
 from driftline.detection.extract.filters import (
     awaited_by,
     counts_also,
     how_read,
     is_quiet,
-    matches,
     may_be_quiet,
     sieve_of,
 )
+from driftline.detection.extract.line_filters import matches
 from driftline.detection.extract.regions import Blocks
 from driftline.detection.headline import headline_beside, headline_of
 from driftline.detection.headline_words import cut, exchanged, reordered, restyled
@@ -66,7 +67,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
     from driftline.detection.jobs import OldVersions
-    from driftline.detection.noise.edits import LineEdit
 
     #: the examination of a body; it yields the size of the body if it needs the old version, to be sent the job with it
     _Examination = Generator[int, Job, Finding]
@@ -429,11 +429,19 @@ def _again(job: Job, new: Side) -> str | None:
     return text
 
 
-def _awaited_headline(filters: list[list[str]] | None, edits: Sequence[LineEdit]) -> str:
-    """Return the headline of a change that the user waits for, although each of its edits alone would be noise."""
-    sieve = sieve_of(filters)
+def _awaited_headline(job: Job, judgement: Judgement, old: str, new: str) -> str:
+    """Return the headline of a change that the user waits for; empty if it is the one that any change gets.
+
+    Each of its edits alone may be noise, or less important than others.
+    """
+    sieve = sieve_of(job.filters)
     if sieve is None:
         return ""
+    if met := headline_of_met(sieve.conditions, old, new):
+        return "" if met.rpartition("→ ")[2] in judgement.headline else cut(met)
+    if judgement.importance is Importance.IMPORTANT:
+        return ""
+    edits = judgement.edits
     for edit in edits:
         if edit.new and matches(sieve.triggers, edit.new.text):
             return cut(f"New: {edit.new.text}")
@@ -454,9 +462,10 @@ def _change(old: Side, new: Side, title: str, job: Job) -> tuple[ChangeSummary, 
     lesson = Lesson(memory=experience.page.to_bytes(), for_host=tuple(for_host), ignored=ignored)
     if awaited is Importance.NOISE:
         importance, score, reason = awaited, min(score, MOST_OF_NOISE), NOT_AWAITED
-    elif awaited is Importance.IMPORTANT and importance is not awaited and not judgement.differs_at_every_fetch:
-        importance, score, reason = awaited, LEAST_SCORES[awaited], AWAITED
-        headline = _awaited_headline(job.filters, judgement.edits) or headline or AWAITED.removesuffix(".")
+    elif awaited is Importance.IMPORTANT and not judgement.differs_at_every_fetch:
+        headline = _awaited_headline(job, judgement, old.text, new.text) or headline or AWAITED.removesuffix(".")
+        if importance is not awaited:
+            importance, score, reason = awaited, LEAST_SCORES[awaited], AWAITED
     # what the page does not wait for is not reported, even if many pages share it
     cause = b"" if awaited is Importance.NOISE else judgement.cause
     change = ChangeSummary(

@@ -75,7 +75,7 @@ def _bury(flags: int) -> None:
 
 def _work(memory: int, examine: Callable[[Job], Finding], given: int, results: int, control: socket.socket) -> NoReturn:
     """Run as a worker process: examine the jobs that are given until there are no more, and exit."""
-    from driftline.detection.extract.filters import watch_expressions
+    from driftline.detection.extract.line_filters import watch_expressions
 
     try:
         control.close()

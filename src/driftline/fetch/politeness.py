@@ -14,8 +14,17 @@ from typing import TYPE_CHECKING
 
 from driftline.fetch.host import HostAnswer, PriorityRequests
 from driftline.fetch.host_queue import HostQueue
-from driftline.fetch.link_source import PageReturns
-from driftline.fetch.origins import LinkHost, LinkItem, Origin, Origins, WaitingLink, key_of, permit_of, without_user
+from driftline.fetch.origins import (
+    LinkHost,
+    LinkItem,
+    Origin,
+    Origins,
+    PageReturns,
+    WaitingLink,
+    key_of,
+    permit_of,
+    without_user,
+)
 from driftline.fetch.redirects import answering_host, browser_redirect_hosts, document_of_page
 from driftline.fetch.robots import robots_text, robots_url
 from driftline.fetch.robots_admission import MOST_WHOLE_LINKS, ROBOTS, Admission, Decisions
@@ -30,7 +39,7 @@ if TYPE_CHECKING:
     from driftline.capacity import ResourceUse
     from driftline.fetch.curl import Transfers
     from driftline.fetch.host import Permit
-    from driftline.fetch.link_source import Source
+    from driftline.fetch.origins import Source
     from driftline.fetch.robots import Rules
     from driftline.fetch.robots_cache import Records
     from driftline.model.page import Failure

@@ -199,9 +199,9 @@ _IGNORED = {
 }
 
 
-def failing_reason(failure: Failure, failures: int) -> str:
+def failing_reason(failure: Failure, failures: int, *, is_first: bool = False) -> str:
     """Return why a page counts as failing, after so many failed checks in a row of which this is the last."""
-    times = "1 check" if failures == 1 else f"{failures:,} checks in a row"
+    times = "Its first check" if is_first else "1 check" if failures == 1 else f"{failures:,} checks in a row"
     return f"{times} failed. {failure.sentence}{_OR_ACCEPT if failure.kind is FailureKind.BROKEN else ''}"
 
 

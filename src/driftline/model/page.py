@@ -177,13 +177,14 @@ class FilterKind(StrEnum):
     TRIGGER_REMOVED = "trigger-removed"
     QUIET_WHILE = "quiet-while"
     ONLY = "only"
+    WHEN = "when"
     ALSO = "also"
     READ = "read"
 
 
 #: filters that decide which changes are reported: they leave the text of a page as it is
 REPORTING_FILTERS = frozenset({
-    FilterKind.TRIGGER, FilterKind.TRIGGER_REMOVED, FilterKind.QUIET_WHILE, FilterKind.ONLY,
+    FilterKind.TRIGGER, FilterKind.TRIGGER_REMOVED, FilterKind.QUIET_WHILE, FilterKind.ONLY, FilterKind.WHEN,
 })  # fmt: skip
 
 

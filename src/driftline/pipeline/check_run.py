@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from driftline.detection.compare import Versions
     from driftline.detection.worker_pool import WorkerPool
     from driftline.fetch.failures import Blocked
-    from driftline.fetch.link_source import Source
+    from driftline.fetch.origins import Source
     from driftline.fetch.politeness import PoliteLinks
     from driftline.fetch.robots_cache import Records
     from driftline.model.event import Danger, Event, Ignored, Turned

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from driftline.capacity import ResourceUse
     from driftline.fetch.failures import Blocked
-    from driftline.fetch.link_source import Source
+    from driftline.fetch.origins import Source
     from driftline.fetch.robots_cache import Records
     from driftline.model.outcome import Failed, Link
     from driftline.pipeline.consumer import ConsumerSteps

@@ -34,11 +34,10 @@ from driftline.model.outcome import (
 from driftline.noise_memory import Memory
 from driftline.store.blobs import digest
 from driftline.store.events import EventLog
-from driftline.store.failing_pages import insert_turns, turns_of
 from driftline.store.feedback import ignored_by, insert_ignored
 from driftline.store.link_records import LinkRecords, has_unrecorded
 from driftline.store.locks import count_revision, lock_memories, lock_pages, patiently, write_once
-from driftline.store.outbox import found_by, put_in_outbox, stored_edits
+from driftline.store.outbox import found_by, insert_turns, put_in_outbox, stored_edits, turns_of
 from driftline.store.schema import CONTINUED, RUN, checks, pages, runs, stalls, states, warnings
 from driftline.store.statements import host_memories_of, memories_of, prefer_indexes
 from driftline.urls import as_sent

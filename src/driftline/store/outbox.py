@@ -1,7 +1,11 @@
-"""What was recorded and is not in the event log yet.
+"""What was recorded and is not in the event log yet, and by which check a page began to fail or recovered.
 
 The transaction that records a check also names here what it found, so that nothing is lost however a process ends.
 Publishing (see `events`) turns these rows into events and deletes them, in one transaction.
+
+One failed check says little, since there are short outages everywhere; a page that fails for weeks unnoticed is worse.
+So a page counts as failing after several failed checks in a row, until the next successful one. A page that was never
+read is probably misspelled, or needs a login: it counts as failing after its first check.
 """
 
 from __future__ import annotations
@@ -13,11 +17,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from sqlalchemy import and_, insert, or_, select
 
 from driftline.durations import utc
+from driftline.errors import FailureKind
 from driftline.model.change import Change, ChangeKind, Edit, Importance, NoiseKind, Region, change_id, check_of
-from driftline.model.event import Danger, EventKind, EventSource, Turn
-from driftline.model.outcome import changes_to_report
+from driftline.model.event import Danger, EventKind, EventSource, Turn, Turned, failing_reason, recovered_reason
+from driftline.model.outcome import Failed, changes_to_report
 from driftline.model.page import WarningKind
-from driftline.store.failing_pages import stored_turn
 from driftline.store.feedback import stored_ignored
 from driftline.store.schema import RUN, changes, checks, ignored, outbox, pages, runs, turns, warnings
 from driftline.store.statements import in_batches
@@ -28,12 +32,15 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Row, Select
 
     from driftline.model.change import ChangeSummary
-    from driftline.model.event import Ignored, Turned
+    from driftline.model.event import Ignored
     from driftline.model.outcome import Recorded
     from driftline.store.statements import Statements
 
     #: what there is to report: changes, pages that began to fail or recovered, warnings, and what is ignored
     Unreported: TypeAlias = tuple[list[Change], list[Turned], list[Danger], list[Ignored]]
+    from collections.abc import Sequence
+
+    from driftline.model.outcome import Outcome
 
 _T = TypeVar("_T")
 _CHANGED, _IGNORING = EventKind.CHANGED.value, EventKind.IGNORING.value
@@ -247,3 +254,57 @@ def _change(row: Row[Any]) -> Change:
         to_version=row.to_version, kind=ChangeKind(row.kind), importance=Importance(row.importance), score=row.score,
         headline=row.headline or row.reason, reason=row.reason, cause=row.cause or b"", edits=edits_of(row.edits),
     )  # fmt: skip
+
+
+def turn_of(outcome: Outcome, fail_after: int) -> Turned | None:
+    """Return that the page is failing, by its first check or `fail_after` in a row, or has recovered; else None."""
+    document = outcome.document
+    failure = outcome.failure if isinstance(outcome, Failed) else None
+    link = document.link
+    is_first = link.sequence == 1
+    if failure is not None and not link.failing and (is_first or link.failures + 1 >= fail_after):
+        turn, reason = Turn.FAILING, failing_reason(failure, link.failures + 1, is_first=is_first)
+    elif failure is None and link.failing:
+        turn, reason = Turn.RECOVERED, recovered_reason(link.failures)
+    else:
+        return None
+    kind = None if failure is None else failure.kind
+    return Turned(
+        id=change_id(link.page_id, link.sequence), url=link.url, at=utc(document.fetched_at), turn=turn, kind=kind,
+        status=_status(kind, document.status), reason=reason,
+    )  # fmt: skip
+
+
+def stored_turn(url: str, row: Row[Any], reason: str) -> Turned:
+    """Return the turn of a page by a check, whose row has the turn as well."""
+    kind = FailureKind(row.failure_kind) if row.failure_kind else None
+    return Turned(
+        id=change_id(row.page_id, row.sequence), url=url, at=utc(row.at), turn=Turn(row.turn), kind=kind,
+        status=_status(kind, row.status), reason=reason,
+    )  # fmt: skip
+
+
+def _status(kind: FailureKind | None, status: int) -> int | None:
+    """Return the status of an answer if that is why the check failed."""
+    return status if kind is FailureKind.STATUS else None
+
+
+def turns_of(outcomes: Sequence[Outcome], fail_after: int) -> list[Turned]:
+    """Return which pages begin to fail, or recover, by these checks."""
+    return [turned for outcome in outcomes if (turned := turn_of(outcome, fail_after)) is not None]
+
+
+def insert_turns(
+    statements: Statements, connection: Connection, outcomes: Sequence[Outcome], fail_after: int
+) -> list[Turned]:  # fmt: skip
+    """Record which pages begin to fail, or recover, by these checks. Returns them, to be published after the commit."""
+    rows: list[tuple[Any, ...]] = []
+    states: list[tuple[Any, ...]] = []
+    turns = turns_of(outcomes, fail_after)
+    for turned in turns:
+        page_id, sequence = check_of(turned.id)
+        rows.append((page_id, sequence, turned.at.timestamp(), turned.turn.value, turned.reason))
+        states.append((turned.at.timestamp() if turned.turn is Turn.FAILING else None, page_id))
+    statements.turn.many(connection, rows)
+    statements.turned.many(connection, states)
+    return turns

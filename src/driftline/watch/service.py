@@ -47,13 +47,13 @@ _LONGEST_WAIT = 60.0  # seconds: commands that cron starts every few minutes mus
 
 def retry_while_busy(
     do: Callable[[], _Result], stop: Stop, be_next: Callable[[], Having], remark: Callable[[str], None],
-    ticks: Callable[[], float] = time.monotonic, *, pause: float = 0.1,
+    ticks: Callable[[], float] = time.monotonic, *, pause: float = 0.1, patience: float = _LONGEST_WAIT,
 ) -> _Result:  # fmt: skip
-    """Return what `do` returns, tried again for a minute while another process checks pages (StoreBusy).
+    """Return what `do` returns, tried again for `patience` seconds while another process checks pages (StoreBusy).
 
     The first time it has to wait, `remark` gets a sentence that says why. While it waits it holds `be_next`, so that a
-    watcher that always has something to check makes way. Raise StoreBusy if that is not enough after a minute, or once
-    a stop is requested. There are `pause` seconds between two tries.
+    watcher that always has something to check makes way. Raise StoreBusy if that is not enough, or once a stop is
+    requested. There are `pause` seconds between two tries.
     """
     end: float | None = None
     bell = stop.listen()
@@ -64,8 +64,8 @@ def retry_while_busy(
                 return do()
             except StoreBusy as error:
                 if end is None:
-                    end = ticks() + _LONGEST_WAIT
-                    remark(f"Waiting for a minute at most: {error}")
+                    end = ticks() + patience
+                    remark(f"Waiting for {_in_words(patience)} at most: {error}")
                 elif stop.requested or ticks() >= end:
                     raise
             if not is_next:
@@ -73,6 +73,10 @@ def retry_while_busy(
                     place.enter_context(be_next())
                     is_next = True
             bell.wait(pause)
+
+
+def _in_words(seconds: float) -> str:
+    return "a minute" if seconds == _LONGEST_WAIT else f"{seconds:.0f} seconds"
 
 
 class EndlessRun:

@@ -55,8 +55,10 @@ def test_a_check_says_so_in_words_and_names_no_page_twice(
     site: Site, told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRIFTLINE_FAIL_AFTER", "2")
-    url = site.url("/gone")
+    url = site.put("/gone", "It is here, and says so in some words.")
     told("add", url)
+    told("check")
+    site.pages.clear()
     told("check")
     lines = told("check").splitlines()
     assert lines[0] == f"failing           {url}  2 checks in a row failed. The server answered 404 Not Found."
@@ -66,11 +68,12 @@ def test_a_check_says_so_in_words_and_names_no_page_twice(
     assert lines[0] == f"recovered         {url}  The page could be read again, after 2 checks that failed."
 
 
-def test_run_passes_both_to_a_command(site: Site, told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DRIFTLINE_FAIL_AFTER", "1")
+def test_run_reports_a_page_that_fails_from_its_first_check_also_to_a_command(
+    site: Site, told: Told, tmp_path: Path
+) -> None:
     heard = tmp_path / "heard"
     url = site.url("/gone")
-    told("add", url, "--every", "1s")
+    told("add", url, "--every", "1s", "--later")
     command = f"sh -c 'cat >> {heard}'"
     assert "failing" in told("run", "--once", "--exec", command)
     [event] = [json.loads(line) for line in heard.read_text().splitlines()]
@@ -79,7 +82,7 @@ def test_run_passes_both_to_a_command(site: Site, told: Told, tmp_path: Path, mo
     assert event.pop("ids") == ["1-1"]
     assert event.items() >= {
         "event": "failing", "host": url.split("/")[2], "kind": "status", "score": 1.0,
-        "reason": "1 check failed. The server answered 404 Not Found.",
+        "reason": "Its first check failed. The server answered 404 Not Found.",
     }.items()  # fmt: skip
     assert event["urls"] == [url]
 

@@ -11,8 +11,8 @@ from driftline.api import workspace_of
 from driftline.errors import UnknownVersion
 from driftline.model.page import Render, RenderMode
 from driftline.store.engine import Store
+from driftline.store.history import RenderedVersions
 from driftline.store.ledger import Ledger
-from driftline.store.screenshots import RenderedVersions
 from support.making import document, outcome_of, settings
 
 URL = "http://page.example/"

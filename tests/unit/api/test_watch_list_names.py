@@ -40,7 +40,7 @@ WITHIN = {
 @pytest.mark.parametrize(
     ("method", "of_command", "others"),
     [
-        (Driftline.add, add_command.add, {"tag": "tags"}),
+        (Driftline.add, add_command.add, {"tag": "tags", "later": None}),
         (Driftline.check, check.check, {"accept": None}),
         (Driftline.watch, run.run, {}),
         (Driftline.crawl, crawl_command.crawl, {}),

@@ -46,7 +46,7 @@ def test_a_page_that_is_added_in_another_spelling_is_watched_already(told: Told)
 
     assert told("add", SHARED) == f"Already watched: {NAME}\n"
     added = json.loads(told("add", SHARED, NAME, "--json"))
-    assert added == {"added": [], "watched_already": [NAME], "passed_over": []}
+    assert added == {"added": [], "watched_already": [NAME], "checked": [], "passed_over": []}
     assert watched(told) == [NAME]
 
 

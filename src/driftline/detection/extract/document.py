@@ -18,9 +18,10 @@ from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.extract.annotations import BUTTONS, MEDIA_UNSEEN, metadata_lines, set_notes, structure_line
 from driftline.detection.extract.charset import decode_text, is_utf_8
-from driftline.detection.extract.filters import nothing_left, parts_of_source, sieve_of
+from driftline.detection.extract.filters import nothing_left, parts_without_elements, sieve_of
 from driftline.detection.extract.formats import sniff
 from driftline.detection.extract.formats.base import FormattedText, folded
+from driftline.detection.extract.offers import offer_lines
 from driftline.detection.extract.regions import (
     BREAK,
     INLINE,
@@ -85,13 +86,14 @@ class Extraction:
         if unread is not None:
             self._formatted, self.charset = unread, "binary"
             return
-        if sieve is not None and sieve.source:
+        if sieve is not None and sieve.reads:
             if sieve.names_elements:
-                raise parts_of_source()
+                raise parts_without_elements(sieve)
             shown = Extraction(body, content_type)  # error pages and warnings are about the page, however it is read
             self.charset, self.is_page = shown.charset, shown.is_page
             text = decode_text(body, content_type)[0]
-            self._formatted = FormattedText(lines=text.splitlines(), title=shown.title())
+            lines = text.splitlines() if sieve.reads_source else offer_lines(text if self.is_page else "")
+            self._formatted = FormattedText(lines=lines, title=shown.title())
             return
         templates = shows_templates(body)
         plain = not (steps or also or templates)

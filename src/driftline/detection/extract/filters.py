@@ -2,37 +2,40 @@
 
 `select` keeps parts and `drop` removes parts, named by CSS, XPath (`xpath:`) or JSONPath (`json:`), all in the document
 as it is; what any `select` names is kept. `select main` finds the main content automatically. `also` adds what a page
-has besides its text, and `read source` takes the markup for the text.
+has besides its text. `read source` takes the markup for the text, and `read offers` price and stock.
 
 Then `ignore`, `keep`, `extract`, `replace` and `lines` change the lines, each those that the one before it left. The
-others say which changes are reported: `trigger`, `trigger-removed`, `quiet-while` and `only`.
-
-Regular expressions have a time limit, because some take exponential time.
+others say which changes are reported: `trigger`, `trigger-removed`, `when`, `quiet-while` and `only`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import signal
-import warnings
 from collections import Counter, defaultdict
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
+from driftline.detection.extract.conditions import is_met, parse_condition
+from driftline.detection.extract.line_filters import (
+    LineStep,
+    NumberedLine,
+    Rule,
+    add_line_step,
+    matches,
+    pattern_of,
+    time_limit,
+)
 from driftline.detection.messages import listed
-from driftline.errors import BadFilter, DriftlineError, FailureKind, NothingSelected, UnreadableBody
+from driftline.errors import BadFilter, FailureKind, NothingSelected, UnreadableBody
 from driftline.model.change import Importance
 from driftline.model.page import REPORTING_FILTERS, Also, ChangeSide, Filter, FilterKind, LineOrder
 from driftline.store.blobs import digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from types import FrameType
+    from collections.abc import Callable, Iterable, Sequence
 
-_Result = TypeVar("_Result")
 
 EXTRACTOR = 7  # increased with every change of the extraction, which must not be reported as a change of the pages
 CSS, XPATH, JSON = "css", "xpath", "json"
@@ -40,27 +43,23 @@ _LANGUAGES = {CSS: "a CSS selector", XPATH: "an XPath expression", JSON: "a JSON
 _MAIN = "main"
 _ALL = "all"
 _PREFIX = re.compile(rf"({CSS}|{XPATH}|{JSON}):\s*(.*)", re.DOTALL)
-_REGEX = re.compile(r"/(.+)/(i?)", re.DOTALL)
-_REPLACEMENT = re.compile(r"/((?:[^/\\]|\\.)+)/((?:[^/\\]|\\.)*)/(i?)", re.DOTALL)
-_OTHER_FLAGS = re.compile(r"/(?:[^/\\]|\\.)+/([gimsuxy]+)", re.DOTALL)  # as other programs have them
 _WHOLE = ("html", "body")
-_SOURCE = "source"
-_MAKING = (FilterKind.EXTRACT, FilterKind.REPLACE)  # make lines of their own
+_SOURCE, _OFFERS = "source", "offers"
 _IN_ORDER = (
     FilterKind.EXTRACT,
     FilterKind.REPLACE,
     FilterKind.LINES,
     FilterKind.KEEP,
 )  # what each does depends on those before
-_MOST_MADE = 20_000_000  # characters of a page
 _VALUES: dict[FilterKind, tuple[str, ...]] = {
-    FilterKind.LINES: (*LineOrder,), FilterKind.ONLY: (*ChangeSide,), FilterKind.READ: (_SOURCE,),
+    FilterKind.LINES: (*LineOrder,), FilterKind.ONLY: (*ChangeSide,), FilterKind.READ: (_SOURCE, _OFFERS),
 }  # fmt: skip
 _LONGEST = 1_000  # characters
 _CACHED = 256
-_NO_PARTS = "The filter 'read source' compares the markup line by line, in which no parts can be named"
-_TIME_LIMIT = 2.0  # seconds of processor time for all regular expressions of a page
-_TICK = 0.1
+_NO_PARTS = {
+    _SOURCE: "The filter 'read source' compares the markup line by line, in which no parts can be named",
+    _OFFERS: "The filter 'read offers' finds price and stock of the whole page by itself",
+}
 
 
 class Selector(NamedTuple):
@@ -75,75 +74,6 @@ class Selector(NamedTuple):
         return f"{FilterKind.DROP if self.drops else FilterKind.SELECT} {prefix}{self.expression}"
 
 
-class Rule(NamedTuple):
-    """A text or regular expression that lines are searched for, and what to replace it by."""
-
-    kind: FilterKind
-    value: str
-    pattern: re.Pattern[str]
-    replacement: str = ""
-
-
-#: a line, and the number of the line of the document that it comes from
-NumberedLine: TypeAlias = tuple[str, int]
-
-
-class LineStep(NamedTuple):
-    """A filter that changes the lines of a page, or several `ignore` or `keep` filters that count as one."""
-
-    kind: FilterKind
-    rules: tuple[Rule, ...] = ()
-    order: LineOrder | None = None
-
-    def apply(self, lines: list[NumberedLine]) -> list[NumberedLine]:
-        """Return the lines that it makes of these."""
-        if self.order is not None:
-            return _ordered(lines, self.order)
-        if self.kind in (FilterKind.IGNORE, FilterKind.KEEP):
-            kept, rules = self.kind is FilterKind.KEEP, self.rules
-            return [line for line in lines if matches(rules, line[0]) is kept]
-        (rule,) = self.rules
-        made = _extracted if self.kind is FilterKind.EXTRACT else _replaced
-        found: list[NumberedLine] = []
-        size = 0
-        for line, at in lines:
-            texts = [text for part in made(rule, line) if (text := " ".join(part.split()))]
-            found += [(text, at) for text in texts]
-            size += sum(map(len, texts))
-            if size > _MOST_MADE:
-                sentence = (
-                    f"The filter '{rule.kind} {rule.value}' makes more than {_MOST_MADE:,} characters of this page."
-                )
-                raise UnreadableBody(FailureKind.SELECTION, sentence)
-        return found
-
-
-def _ordered(lines: list[NumberedLine], order: LineOrder) -> list[NumberedLine]:
-    if order is LineOrder.SORT:
-        return sorted(lines, key=lambda line: (line[0].casefold(), line[0]))
-    if order is LineOrder.REVERSE:
-        return lines[::-1]
-    first: dict[str, NumberedLine] = {}
-    for line in lines:
-        first.setdefault(line[0], line)
-    return [*first.values()]
-
-
-def _extracted(rule: Rule, line: str) -> list[str]:
-    """Return what an expression matches in a line: of each match its groups, or all of it if none of them took part."""
-
-    def parts(found: re.Match[str]) -> str:
-        groups = [group for group in found.groups() if group is not None]
-        return " ".join(groups) if groups else found[0]
-
-    return [parts(found) for found in _within_limit(rule, lambda: [*rule.pattern.finditer(line)])]
-
-
-def _replaced(rule: Rule, line: str) -> list[str]:
-    """Return a line with what an expression matches replaced; a line break in the replacement begins another line."""
-    return _within_limit(rule, lambda: rule.pattern.sub(rule.replacement, line)).split("\n")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sieve:
     """The filters of a page, ready to use."""
@@ -154,18 +84,29 @@ class Sieve:
     triggers: tuple[Rule, ...]
     removed_triggers: tuple[Rule, ...]
     quiet: tuple[Rule, ...]
+    conditions: tuple[str, ...]
     only: ChangeSide | None
     also: frozenset[str]
-    source: bool
+    reads: str
 
     @property
     def narrows(self) -> bool:
         """Return whether it leaves out any of the text."""
-        return self.main or self.source or bool(self.steps or self.line_steps)
+        return self.main or bool(self.reads or self.steps or self.line_steps)
+
+    @property
+    def reads_source(self) -> bool:
+        """Return whether the markup is taken for the text."""
+        return self.reads == _SOURCE
+
+    @property
+    def waits(self) -> bool:
+        """Return whether only what the user waits for is reported."""
+        return bool(self.triggers or self.removed_triggers or self.conditions)
 
     @property
     def names_elements(self) -> bool:
-        """Return whether it needs the elements of the document, which its source as lines does not have."""
+        """Return whether it needs the elements of the document, which its source and its prices as lines lack."""
         return self.main or bool(self.steps or self.also)
 
     @property
@@ -211,7 +152,9 @@ def _sieve(filters: tuple[tuple[str, str], ...]) -> Sieve:
     line_steps: list[LineStep] = []
     rules: dict[FilterKind, list[Rule]] = defaultdict(list)
     also: set[str] = set()
-    main = source = False
+    main = False
+    reads = ""
+    conditions: list[str] = []
     only: ChangeSide | None = None
     for name, value in filters:
         kind = _kind_named(name)
@@ -225,34 +168,21 @@ def _sieve(filters: tuple[tuple[str, str], ...]) -> Sieve:
         elif kind is FilterKind.ALSO:
             also.add(value)
         elif kind is FilterKind.READ:
-            source = True
+            reads = value
         elif kind is FilterKind.ONLY:
             only = ChangeSide(value)
+        elif kind is FilterKind.WHEN:
+            parse_condition(value)
+            conditions.append(value)
         elif kind in REPORTING_FILTERS:
-            rules[kind].append(Rule(kind, value, _pattern(kind, value)))
+            rules[kind].append(Rule(kind, value, pattern_of(kind, value)))
         else:
-            _add_line_step(line_steps, kind, value)
+            add_line_step(line_steps, kind, value)
     return Sieve(
         steps=tuple(steps), main=main, line_steps=tuple(line_steps), triggers=tuple(rules[FilterKind.TRIGGER]),
         removed_triggers=tuple(rules[FilterKind.TRIGGER_REMOVED]), quiet=tuple(rules[FilterKind.QUIET_WHILE]),
-        only=only, also=frozenset(also), source=source,
+        conditions=tuple(conditions), only=only, also=frozenset(also), reads=reads,
     )  # fmt: skip
-
-
-def _add_line_step(steps: list[LineStep], kind: FilterKind, value: str) -> None:
-    """Add a filter of lines to the steps before it."""
-    if kind is FilterKind.LINES:
-        steps.append(LineStep(kind, order=LineOrder(value)))
-        return
-    rule = _replacement(value) if kind is FilterKind.REPLACE else Rule(kind, value, _pattern(kind, value))
-    # several that keep lines keep what any of them matches, unless a filter between them makes other lines
-    for at in range(len(steps) - 1, -1, -1):
-        if steps[at].kind in _MAKING or kind in _MAKING:
-            break
-        if steps[at].kind is kind:
-            steps[at] = LineStep(kind, (*steps[at].rules, rule))
-            return
-    steps.append(LineStep(kind, (rule,)))
 
 
 def check_filters(filters: Iterable[tuple[str, str]]) -> list[Filter]:
@@ -287,16 +217,18 @@ def merged_filters(before: Sequence[Filter], added: Sequence[Filter]) -> list[Fi
 
 
 def _check_together(sieve: Sieve, sides: set[str]) -> None:
-    if sieve.source and sieve.names_elements:
-        raise BadFilter(f"{_NO_PARTS}: leave out select, drop and also, and choose lines by keep, ignore or extract.")
+    if sieve.reads and sieve.names_elements:
+        raise BadFilter(
+            f"{_NO_PARTS[sieve.reads]}: leave out select, drop and also, and choose lines by keep, ignore or extract."
+        )
     if len(sides) > 1:
         raise BadFilter(
             "The filters 'only added' and 'only removed' exclude each other: leave out both for all changes."
         )
-    if sides and (sieve.triggers or sieve.removed_triggers):
+    if sides and sieve.waits:
         raise BadFilter(
-            "The filter 'only' does not go with a trigger: 'trigger' is about what was added, and 'trigger-removed' "
-            "about what was removed."
+            "The filter 'only' does not go with a trigger or a condition: 'trigger' is about what was added, "
+            "'trigger-removed' about what was removed, and 'when' about both."
         )
 
 
@@ -316,9 +248,9 @@ def nothing_left() -> UnreadableBody:
     return UnreadableBody(FailureKind.SELECTION, sentence)
 
 
-def parts_of_source() -> UnreadableBody:
-    """Return the error for a page whose source is read although its filters name parts."""
-    sentence = f"{_NO_PARTS}: remove select, drop and also with 'driftline edit --no-filters'."
+def parts_without_elements(sieve: Sieve) -> UnreadableBody:
+    """Return the error for a page whose filters name parts of what has no elements."""
+    sentence = f"{_NO_PARTS[sieve.reads]}: remove select, drop and also with 'driftline edit --no-filters'."
     return UnreadableBody(FailureKind.SELECTION, sentence)
 
 
@@ -337,15 +269,17 @@ def refuse_others(steps: Iterable[Selector], languages: Sequence[str], kind: str
 
 
 def awaited_by(filters: Sequence[Sequence[str]] | None, old: str, new: str) -> Importance | None:
-    """Return the importance of a change by the `trigger` filters: noise if no line that matches one of them was added,
-    or removed for `trigger-removed`.
+    """Return the importance of a change by what the user waits for: noise if no condition is met, and no line that
+    matches a trigger was added, or removed for `trigger-removed`.
 
-    It matters if more lines match than before, or fewer. Where a matching line was only rewritten, or there is no
-    trigger, None is returned: other rules decide.
+    It matters if a condition is met, or if more lines match than before, or fewer. Where a matching line was only
+    rewritten, or the user waits for nothing, None is returned: other rules decide.
     """
     sieve = sieve_of(filters)
-    if sieve is None or not (sieve.triggers or sieve.removed_triggers):
+    if sieve is None or not sieve.waits:
         return None
+    if is_met(sieve.conditions, old, new):
+        return Importance.IMPORTANT
     with time_limit():
         found = [_appeared(sieve.triggers, old, new), _appeared(sieve.removed_triggers, new, old)]
     if not any(some for some, _ in found):
@@ -409,84 +343,10 @@ def _parted(kind: FilterKind, value: str) -> list[Filter]:
     return [Filter(kind, one) for one in Also if one in named or _ALL in named]
 
 
-def matches(rules: Iterable[Rule], line: str) -> bool:
-    """Return whether one of these rules matches a part of a line. Raise UnreadableBody if one takes too long."""
-    _Timer.searching = True
-    rule = None
-    try:
-        for rule in rules:
-            if rule.pattern.search(line):
-                return True
-    except RegexTimeout:
-        assert rule is not None
-        raise _takes_too_long(rule) from None
-    finally:
-        _Timer.searching = False
-    return False
-
-
-def _within_limit(rule: Rule, do: Callable[[], _Result]) -> _Result:
-    """Return what a search with a rule returns. Raise UnreadableBody if it takes too long."""
-    _Timer.searching = True
-    try:
-        return do()
-    except RegexTimeout:
-        raise _takes_too_long(rule) from None
-    finally:
-        _Timer.searching = False
-
-
-def _takes_too_long(rule: Rule) -> UnreadableBody:
-    sentence = (
-        f"The filter '{rule.kind} {rule.value}' takes too long on this page: avoid nested repetitions such as (a+)+, "
-        "and change it with 'driftline edit'."
-    )
-    return UnreadableBody(FailureKind.SELECTION, sentence)
-
-
 def _step(kind: str, value: str) -> Selector:
     found = _PREFIX.fullmatch(value)
     language, expression = found.groups() if found else (CSS, value)
     return Selector(kind == FilterKind.DROP, language, expression)
-
-
-def _replacement(value: str) -> Rule:
-    """Return the rule of a `replace` filter: '/REGEX/TEXT/'."""
-    found = _REPLACEMENT.fullmatch(value)
-    if found is None:
-        raise BadFilter(
-            f"The filter 'replace {value}' is not of the form /REGEX/TEXT/ or /REGEX/TEXT/i: write a slash within it "
-            "as '\\/'."
-        )
-    expression, text, flag = found.groups()
-    pattern = _pattern(FilterKind.REPLACE, f"/{expression}/{flag}")
-    text = text.replace("\\/", "/")
-    try:
-        pattern.sub(text, "")
-    except (re.error, IndexError) as error:
-        raise BadFilter(f"The filter 'replace {value}' has a text that cannot be put in: {error}.") from None
-    return Rule(FilterKind.REPLACE, value, pattern, text)
-
-
-def _pattern(kind: str, value: str) -> re.Pattern[str]:
-    found = _REGEX.fullmatch(value)
-    others = _OTHER_FLAGS.fullmatch(value) if found is None else None
-    if others is not None:
-        raise BadFilter(
-            f"The filter '{kind} {value}' has the flags '{others[1]}', and only 'i' is known: write /…/ or /…/i, and "
-            "a text that begins with a slash as /\\/…/."
-        )
-    if found is None:
-        if kind == FilterKind.EXTRACT:
-            raise BadFilter(f"The filter 'extract {value}' is not a regular expression: write /REGEX/ or /REGEX/i.")
-        return re.compile(re.escape(" ".join(value.split())), re.IGNORECASE)
-    expression, flag = found.groups()
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            return re.compile(expression, re.IGNORECASE if flag else 0)
-    except re.error as error:
-        where = "" if error.pos is None else f" at character {error.pos + 1}"
-        raise BadFilter(f"The filter '{kind} {value}' is not a regular expression: {error.msg}{where}.") from None
 
 
 def _check_step(step: Selector) -> None:
@@ -549,40 +409,3 @@ def _drops_all(step: Selector) -> bool:
 
 
 _CHECKS: dict[str, Callable[[str], bool]] = {CSS: _is_css, XPATH: _is_xpath, JSON: _is_json_path}
-
-
-class RegexTimeout(DriftlineError):
-    """A regular expression exceeded its time limit."""
-
-
-class _Timer:
-    """State of the timer. Signals are global, so it is used only in processes that do nothing but read pages."""
-
-    set_up = False
-    searching = False
-
-
-def watch_expressions() -> None:
-    """Enforce the time limit in this process from now on. Call it in the main thread."""
-    signal.signal(signal.SIGVTALRM, _on_tick)
-    _Timer.set_up = True
-
-
-def _on_tick(_number: int, _frame: FrameType | None) -> None:
-    if _Timer.searching:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        raise RegexTimeout
-
-
-@contextmanager
-def time_limit() -> Iterator[None]:
-    """Limit the time of the expressions within this block, if `watch_expressions` was called."""
-    if not _Timer.set_up:
-        yield
-        return
-    # repeatedly: the first signal may arrive between two searches
-    signal.setitimer(signal.ITIMER_VIRTUAL, _TIME_LIMIT, _TICK)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)

@@ -14,16 +14,22 @@ from typing import TYPE_CHECKING
 from driftline.detection.extract.annotations import seen_attributes
 from driftline.detection.extract.formats.base import folded
 from driftline.detection.extract.regions import INLINE
+from driftline.errors import UnreadableBody
+from driftline.model.page import FilterKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from selectolax.lexbor import LexborNode
 
     from driftline.detection.extract.regions import Blocks
     from driftline.model.change import Region
+    from driftline.model.page import Filter
 
 _INLINE = frozenset(INLINE)
+_LEAVING_OUT = (
+    FilterKind.SELECT, FilterKind.DROP, FilterKind.IGNORE, FilterKind.KEEP, FilterKind.EXTRACT, FilterKind.REPLACE,
+)  # fmt: skip
 _PLAIN = re.compile(r"[A-Za-z][\w-]*")  # an id that needs no escaping in a selector
 
 
@@ -66,6 +72,27 @@ def outline(body: LexborNode | None, blocks: Blocks) -> list[TextBlock]:
                     text=text, role=role, path=paths.of(node), links=tuple(run.links), attributes=tuple(run.attributes)
                 )
             )
+    return found
+
+
+def idle_filters(body: bytes, content_type: str, filters: Sequence[Filter], text: str) -> list[Filter]:
+    """Return the filters of a page without which its `text` would be the same, although they leave out or change some.
+
+    They may be misspelled, or wait for something that the page does not have now.
+    """
+    from driftline.detection.extract.document import Extraction
+
+    found: list[Filter] = []
+    for place, one in enumerate(filters):
+        others = [*filters[:place], *filters[place + 1 :]]
+        if one.kind not in _LEAVING_OUT or (one.kind is FilterKind.SELECT and not others):
+            continue
+        try:
+            same = Extraction(body, content_type, others).text() == text
+        except UnreadableBody:  # nothing is left without it
+            continue
+        if same:
+            found.append(one)
     return found
 
 

@@ -137,13 +137,15 @@ def commands(port: int, pages: int, files: Files) -> list[Command]:
     of the network: `lab speed` measures it.
     """
     page, other, third = address(10, port), address(1, port), address(2, port)
-    new, site = f"http://127.0.0.1:{port}/new", f"http://127.0.0.1:{port}/site/"
+    new, other_new, site = (f"http://127.0.0.1:{port}/{path}" for path in ("new", "other-new", "site/"))
     polite = ("--host-delay", "0", "--robots", "ignore", "--allow-network", "127.0.0.0/8")
     hosts, addresses, visits = str(files.hosts), str(files.addresses), str(files.visits)
     lines = [
         ("schedule, first", ("schedule",)),
         ("schedule, again", ("schedule",)),
-        ("add URL", ("add", new)),
+        ("search WORD, first", ("search", "00000010")),
+        ("add URL --later", ("add", new, "--later")),
+        ("add URL", ("add", other_new, *polite)),
         ("report-unsafe URL", ("report-unsafe", third)),
         ("report-unsafe --list", ("report-unsafe", "--list")),
         ("run --once, one page due", ("run", "--once", "--every", "52w", *polite)),
@@ -188,7 +190,6 @@ def commands(port: int, pages: int, files: Files) -> list[Command]:
         ("blocklist remove", ("blocklist", "remove", hosts)),
         ("doctor --quick", ("doctor", "--quick")),
         ("doctor", ("doctor",)),
-        ("search WORD, first", ("search", "00000010")),
         ("search WORD, again", ("search", "00000010")),
         ("search WORD --tag", ("search", "00000010", "--tag", _TAG)),
         ("search WORD, in a tenth", ("search", "second")),

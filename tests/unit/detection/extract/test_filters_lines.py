@@ -46,10 +46,11 @@ def cells(row: str) -> list[str]:
     return [cell.strip().replace(r"\|", "|") for cell in found]
 
 
-def table_below(heading: str) -> list[list[str]]:
-    """The rows of the first table below a heading of the documentation, without its head."""
+def table_below(heading: str, number: int = 1) -> list[list[str]]:
+    """The rows of a table below a heading of the documentation, by default the first, without its head."""
     part = DOCS.read_text().partition(f"### {heading}\n")[2].partition("\n### ")[0]
-    return [cells(line) for line in part.splitlines() if line.startswith("|")][2:]
+    tables = [table for table in part.split("\n\n") if table.startswith("|")]
+    return [cells(line) for line in tables[number - 1].splitlines()][2:]
 
 
 def code(cell: str) -> tuple[str, str]:
@@ -82,6 +83,13 @@ def test_each_example_of_reported_changes_in_the_documentation_does_what_it_says
     options, reported = code(row[2])
     assert importance(options, reported) is Importance.IMPORTANT
     assert importance(options, row[3]) is Importance.NOISE
+
+
+@pytest.mark.parametrize("row", table_below("Conditions", 2), ids=lambda row: row[0])
+def test_each_example_of_conditions_in_the_documentation_does_what_it_says(row: list[str]) -> None:
+    options = row[0].strip("`")
+    assert importance(options, row[1]) is Importance.IMPORTANT
+    assert importance(options, row[2]) is Importance.NOISE
 
 
 def test_the_documentation_has_an_example_for_every_filter_of_lines_and_of_reports() -> None:

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from driftline.crawl.page_filter import PageFilter
+from driftline.crawl.frontier import PageFilter
 from driftline.crawl.scope import scope_of
 from driftline.crawl.traps import Traps
 from driftline.model.page import AddressSource, SkipReason

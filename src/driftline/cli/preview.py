@@ -1,0 +1,158 @@
+"""`try`, and what `add` and `edit` show: what is watched of a page, as it is now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from driftline.api import workspace_of
+from driftline.cli.check import run_check
+from driftline.cli.options import (
+    HostDelayOption,
+    JsonOption,
+    NetworksOption,
+    RobotsOption,
+    opened,
+)
+from driftline.cli.output import clean, print_json, say
+from driftline.cli.page_options import RenderOption, StepOption, WaitOption, given_rendering, takes_filters
+from driftline.errors import UnknownVersion, UnreadableBody
+from driftline.model.page import Filter  # noqa: TC001 Typer evaluates the annotation
+from driftline.plurals import count
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from driftline.api.watch_list import Driftline
+    from driftline.model.page import Page
+
+_SHOWN = 6  # lines of a text
+_LONGEST = 300  # characters of a line
+_MOST_TRIED = 30  # filters that are looked at one by one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What filters leave of a page: its lines, which filters make no difference, and what conditions are about.
+
+    `problem` says why nothing is left.
+    """
+
+    title: str
+    lines: Sequence[str]
+    narrowed: bool = False
+    idle: Sequence[Filter] = ()
+    readings: Sequence[tuple[str, str | None]] = ()
+    problem: str = ""
+
+    def print(self, most: int = _SHOWN) -> None:
+        """Print it below the line that names the page."""
+        if self.title:
+            say("  ", (clean(self.title), "bold"))
+        if self.problem:
+            say("  ", (clean(self.problem), "red"))
+            return
+        what = count(len(self.lines), "line")
+        if not self.narrowed:
+            words = sum(len(line.split()) for line in self.lines)
+            what = f"all of its text: {what}, {count(words, 'word')}"
+        if not self.lines:
+            say("  Watched: nothing that the page has now. What appears later is new.")
+        else:
+            say(f"  Watched: {what}{'' if len(self.lines) <= most else ', the first of them'}")
+        for line in self.lines[:most]:
+            shown = line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
+            say("    ", (clean(shown), "dim"))
+        for name, reading in self.readings:
+            say(f"  Now: {clean(name)} is {clean(reading)}" if reading else f"  Now: {clean(name)} is not on the page")
+        for kind, value in self.idle:
+            say(clean(f"The filter '{kind} {value}' makes no difference on this page as it is now."), to_stderr=True)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as a JSON object."""
+        return {
+            "title": self.title, "lines": len(self.lines), "text": "\n".join(self.lines),
+            "without_effect": [{"kind": kind, "value": value} for kind, value in self.idle],
+            "readings": dict(self.readings), "problem": self.problem or None,
+        }  # fmt: skip
+
+
+def preview_of(watch_list: Driftline, page: Page) -> Preview | None:
+    """Return what the filters of a page leave of its newest version; None if it has none."""
+    from driftline.detection.extract.conditions import readings
+    from driftline.detection.extract.document import Extraction
+    from driftline.detection.extract.filters import sieve_of
+    from driftline.detection.extract.outline import idle_filters
+
+    try:
+        version = watch_list.history.version(page.url)
+    except UnknownVersion:
+        return None
+    content_type = f"{version.content_type}; charset={version.charset}"
+    sieve = sieve_of(page.filters)
+    try:
+        text = Extraction(version.body, content_type, page.filters).text()
+    except UnreadableBody as error:
+        return Preview(title=version.title, lines=(), problem=str(error))
+    found: dict[str, str | None] = {}
+    for condition in sieve.conditions if sieve else ():
+        found |= {name: None if one is None else one.words for name, one in readings(condition, text)}
+    return Preview(
+        title=version.title, lines=text.split("\n") if text else (), narrowed=sieve is not None and sieve.narrows,
+        idle=idle_filters(version.body, content_type, page.filters[:_MOST_TRIED], text), readings=[*found.items()],
+    )  # fmt: skip
+
+
+def first_checks(watch_list: Driftline, pages: Sequence[Page]) -> dict[str, Preview | str]:
+    """Check new pages. Return what is watched of each, by its URL, or in a sentence why that is not known yet."""
+    report = run_check(watch_list, [page.id for page in pages], patience=_PATIENCE)[0]
+    reasons = {one.url: f"{_FAILED}{one.failure.sentence}" for one in report.failures}
+    reasons |= {one.url: one.reason for one in report.blocked}
+    found: dict[str, Preview | str] = {}
+    for page in workspace_of(watch_list).catalog.find_all([page.url for page in pages]):
+        preview = None if page.url in reasons else preview_of(watch_list, page)
+        found[page.url] = preview or reasons.get(page.url, _LATER)
+    return found
+
+
+_PATIENCE = 10.0  # seconds that `add` waits for another process that checks pages
+_FAILED = "The first check failed. "
+_LATER = "Its host asked us to slow down: it is checked later."
+
+
+@takes_filters
+def try_(
+    url: Annotated[str, typer.Argument(metavar="URL", help="Any page; it need not be watched.", show_default=False)],
+    *,
+    filters: list[Filter],
+    render: RenderOption = None,
+    wait_for: WaitOption = None,
+    step: StepOption = None,
+    host_delay: HostDelayOption = None,
+    robots: RobotsOption = None,
+    allow_network: NetworksOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Fetch a page and show what would be watched of it, without saving anything."""
+    from tempfile import TemporaryDirectory
+
+    rendering = given_rendering(None, render, wait_for, step)
+    with (
+        TemporaryDirectory(prefix="driftline-") as folder,
+        opened(f"{folder}/try.db", allow_network, host_delay=host_delay, robots=robots) as watch_list,
+    ):
+        watch_list.add(url, filters=filters, render=rendering)
+        pages = watch_list.pages()
+        ((address, found),) = first_checks(watch_list, pages).items()
+    if as_json:
+        shown = Preview(title="", lines=(), problem=found) if isinstance(found, str) else found
+        print_json({"url": address, **shown.as_json()})
+    elif isinstance(found, str):
+        say(clean(f"{address}: {found}"), to_stderr=True)
+    else:
+        say(clean(address))
+        found.print(most=len(found.lines))
+    if isinstance(found, str) or found.problem:
+        raise typer.Exit(1)

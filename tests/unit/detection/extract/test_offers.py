@@ -1,0 +1,211 @@
+"""Price and stock of pages of shops: as the templates of widely used shop systems declare and show them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from driftline.detection.extract.offers import offer_lines
+
+
+def page(body: str, head: str = "", heading: str = "Blue pen") -> str:
+    return (
+        f"<!doctype html><html><head><title>{heading}</title>{head}</head><body><h1>{heading}</h1>{body}</body></html>"
+    )
+
+
+def json_ld(*documents: Any) -> str:
+    return "".join(f'<script type="application/ld+json">{json.dumps(one)}</script>' for one in documents)
+
+
+def product(offers: Any, **more: Any) -> dict[str, Any]:
+    return {"@context": "https://schema.org/", "@type": "Product", "name": "Blue pen", "offers": offers, **more}
+
+
+def offer(price: Any, currency: str = "EUR", availability: str = "InStock", **more: Any) -> dict[str, Any]:
+    address = f"https://schema.org/{availability}"
+    return {"@type": "Offer", "price": price, "priceCurrency": currency, "availability": address, **more}
+
+
+SHOPIFY = page(
+    """<div class="price price--on-sale"><div class="price__regular"><span class="price-item price-item--regular">$49.00 USD</span></div>
+    <div class="price__sale"><s class="price-item price-item--regular">$49.00 USD</s>
+    <span class="price-item price-item--sale price-item--last">$39.00 USD</span></div></div>
+    <button type="submit" name="add" class="product-form__submit"><span>Add to cart</span></button>
+    <section class="related-products"><h2>You may also like</h2><span class="price">$5.00 USD</span></section>""",
+    json_ld(product([
+        offer("39.00", "USD", sku="BP-1", url="https://shop.example/products/pen?variant=1"),
+    ])),
+)  # fmt: skip
+WOOCOMMERCE = page(
+    """<p class="price"><del aria-hidden="true"><span class="woocommerce-Price-amount amount"><bdi>1.499,00&nbsp;
+    <span class="woocommerce-Price-currencySymbol">&euro;</span></bdi></span></del> <ins><span
+    class="woocommerce-Price-amount amount"><bdi>1.299,00&nbsp;<span class="woocommerce-Price-currencySymbol">&euro;</span>
+    </bdi></span></ins></p><p class="stock in-stock">Nur noch 3 vorrätig</p>""",
+    json_ld({"@context": "https://schema.org/", "@graph": [
+        {"@type": "BreadcrumbList", "itemListElement": []},
+        {"@type": "Product", "name": "Blue pen", "offers": [{
+            "@type": "Offer", "priceSpecification": [
+                {"@type": "UnitPriceSpecification", "price": "1299.00", "priceCurrency": "EUR", "valueAddedTaxIncluded": True},
+                {"@type": "UnitPriceSpecification", "price": "1499.00", "priceCurrency": "EUR",
+                 "priceType": "https://schema.org/ListPrice"},
+            ], "availability": "https://schema.org/InStock"}]},
+    ]}),
+)  # fmt: skip
+MAGENTO = page(
+    """<div class="product-info-price" itemprop="offers" itemscope itemtype="http://schema.org/Offer"><span
+    class="special-price"><span class="price-container"><span class="price-label">Special Price</span><span
+    data-price-amount="24.5" data-price-type="finalPrice" class="price-wrapper"><span class="price">£24.50</span></span>
+    <meta itemprop="price" content="24.5"/><meta itemprop="priceCurrency" content="GBP"/></span></span><span
+    class="old-price"><span class="price-label">Regular Price</span><span class="price">£30.00</span></span></div>
+    <div class="stock available" title="Availability"><span>In stock</span></div>"""
+)
+PRESTASHOP = page(
+    """<div itemscope itemtype="https://schema.org/Product"><meta itemprop="name" content="Blue pen"><div
+    class="product-prices" itemprop="offers" itemscope itemtype="https://schema.org/Offer"><link itemprop="availability"
+    href="https://schema.org/OutOfStock"/><meta itemprop="priceCurrency" content="EUR"><div class="current-price"><span
+    itemprop="price" content="28.68">28,68 €</span></div></div></div>"""
+)
+OPENCART = page(
+    """<ul class="list-unstyled"><li>Brand: Pens</li><li>Availability: Out Of Stock</li></ul><ul class="list-unstyled"><li>
+    <span style="text-decoration: line-through;" class="price-old">$122.00</span></li><li><h2><span
+    class="price-new">$110.00</span></h2></li><li>Ex Tax: $90.00</li></ul>"""
+)
+BIGCOMMERCE = page(
+    """<div class="price-section"><span data-product-price-without-tax class="price price--withoutTax">A$225.00</span></div>
+    <input id="form-action-addToCart" class="button" type="submit" value="Add to Cart">""",
+    """<meta property="product:price:amount" content="225"><meta property="product:price:currency" content="AUD">
+    <meta property="og:availability" content="instock">""",
+)
+SQUARESPACE = page(
+    """<div class="product-price">SEK 1 250,00</div>""",
+    """<meta property="product:price:amount" content="1250.00"><meta property="product:price:currency" content="SEK">
+    <meta property="product:availability" content="oos">""",
+)
+SHOPWARE = page(
+    """<div class="product-detail-price-container"><meta itemprop="price" content="499.95"><p class="product-detail-price">
+    499,95&nbsp;€*</p></div><p class="delivery-information delivery-available"><link itemprop="availability"
+    href="https://schema.org/InStock">Sofort verfügbar, Lieferzeit: 2-5 Tage</p>"""
+)
+AMAZON = page(
+    """<div id="corePrice_feature_div"><span class="a-price"><span class="a-offscreen">$1,099.99</span><span
+    aria-hidden="true"><span class="a-price-symbol">$</span><span class="a-price-whole">1,099<span
+    class="a-price-decimal">.</span></span><span class="a-price-fraction">99</span></span></span><span
+    class="a-price a-text-price basisPrice"><span class="a-offscreen">$1,299.00</span></span></div><div id="availability">
+    <span class="a-size-medium a-color-success">Only 4 left in stock - order soon.</span></div><div
+    id="similarities_feature_div" class="a-carousel"><span class="a-price"><span class="a-offscreen">$3.99</span></span></div>"""
+)
+EBAY = page(
+    """<div class="x-price-primary"><span class="ux-textspans">US $18.50</span></div><div class="x-quantity__availability">
+    <span>More than 10 available</span></div>""",
+    json_ld(product(offer(18.5, "USD", shippingDetails={"shippingRate": {"value": "4.00"}}))),
+)
+ETSY = page(
+    """<div data-buy-box-region="price"><p>$12.00+</p></div>""",
+    json_ld(product({
+        "@type": "AggregateOffer", "offerCount": 14, "lowPrice": "12.00", "highPrice": "30.00", "priceCurrency": "USD",
+        "availability": "https://schema.org/InStock",
+    })),
+)  # fmt: skip
+SIZES = page(
+    """<div data-testid="pdp-price-container"><p><span>29,95 €</span></p></div>""",
+    json_ld(product([
+        offer("29.95", sku="S", availability="OutOfStock", itemOffered={"name": "Size S"}),
+        offer("29.95", sku="M", itemOffered={"name": "Size M"}),
+        offer("31.95", sku="L", itemOffered={"name": "Size L"}),
+    ])),
+)  # fmt: skip
+SELLERS = page(
+    "<p>2 offers</p>",
+    json_ld(product({
+        "@type": "AggregateOffer", "lowPrice": 899, "highPrice": 949, "priceCurrency": "CHF", "offers": [
+            offer(949, "CHF", seller={"@type": "Organization", "name": "Alpha"}),
+            offer(899, "CHF", seller={"@type": "Organization", "name": "Beta"}),
+        ],
+    })),
+)  # fmt: skip
+VARIANTS = page(
+    "<p>Choose a colour</p>",
+    json_ld({
+        "@context": "https://schema.org/", "@type": "ProductGroup", "name": "Blue pen", "hasVariant": [
+            product(offer("15.00", "GBP"), name="Blue pen, fine"),
+            product(offer("17.50", "GBP", "OutOfStock"), name="Blue pen, broad"),
+        ],
+    }),
+)  # fmt: skip
+STEAM = page(
+    """<div class="game_purchase_action" itemprop="offers" itemscope itemtype="http://schema.org/Offer"><meta
+    itemprop="priceCurrency" content="USD"><meta itemprop="price" content="14,99"><div class="discount_block"><div
+    class="discount_pct">-25%</div><div class="discount_original_price">$19.99</div><div
+    class="discount_final_price">$14.99</div></div></div>"""
+)
+RAKUTEN = page(
+    """<div itemscope itemtype="http://schema.org/Product"><span itemprop="name">Blue pen</span><div itemprop="offers"
+    itemscope itemtype="http://schema.org/Offer"><span class="price2" itemprop="price" content="12800">12,800円</span><meta
+    itemprop="priceCurrency" content="JPY"></div><p class="inventory">在庫あり</p></div>"""
+)
+SALESFORCE = page(
+    """<div class="prices"><div class="price"><span><del><span class="strike-through list"><span class="value"
+    content="120.00">CHF 120.00</span></span></del><span class="sales"><span class="value" content="89.90">CHF 89.90</span>
+    </span></span></div></div><div class="availability product-availability"><ul><li><div>Auf Lager</div></li></ul></div>"""
+)
+POLISH = page(
+    """<div class="product-price"><strong>1 249,50 zł</strong></div><div class="availability">Produkt niedostępny</div>"""
+)
+INDIAN = page("""<div class="_30jeq3 price">₹1,29,999</div><button class="buy">Buy now</button>""")
+BROKEN = page(
+    """<span class="price">1'299.–</span>""",
+    """<script type="application/ld+json">//<![CDATA[
+    {"@type": "Product", "name": "Blue pen", "description": "Two
+    lines", "offers": {"@type": "http://schema.org/Offer", "price": "1,299.00", "priceCurrency": "CHF",
+    "availability": "http://schema.org/PreOrder",},}
+    //]]></script>""",
+)
+RDFA = page(
+    """<div vocab="https://schema.org/" typeof="Product"><span property="name">Blue pen</span><div property="offers"
+    typeof="Offer"><span property="priceCurrency" content="DKK">kr.</span><span property="price" content="1000.00">1.000</span>
+    <link property="availability" href="https://schema.org/SoldOut"></div></div>"""
+)
+PLAIN = page(
+    """<p>Our best pen, since 1999. Free delivery from $50.00.</p><p>Only <b>$4</b><sup>.99</sup> each</p>
+    <button disabled>Add to basket</button><aside><p>Ink $2.00</p></aside>"""
+)
+
+SHOPS: Mapping[str, tuple[str, Sequence[str]]] = {
+    "Shopify": (SHOPIFY, ["Price: $39.00", "Stock: in stock"]),
+    "WooCommerce": (WOOCOMMERCE, ["Price: €1,299.00", "Stock: in stock"]),
+    "Magento": (MAGENTO, ["Price: £24.50", "Stock: in stock"]),
+    "PrestaShop": (PRESTASHOP, ["Price: €28.68", "Stock: out of stock"]),
+    "OpenCart": (OPENCART, ["Price: $110.00", "Stock: out of stock"]),
+    "BigCommerce": (BIGCOMMERCE, ["Price: 225.00 AUD", "Stock: in stock"]),
+    "Squarespace": (SQUARESPACE, ["Price: 1,250.00 SEK", "Stock: out of stock"]),
+    "Shopware": (SHOPWARE, ["Price: €499.95", "Stock: in stock"]),
+    "Amazon": (AMAZON, ["Price: $1,099.99", "Stock: in stock, few left"]),
+    "eBay": (EBAY, ["Price: $18.50", "Stock: in stock"]),
+    "Etsy": (ETSY, ["Price: $12.00", "Stock: in stock"]),
+    "sizes": (SIZES, [
+        "Price: €29.95", "Stock: in stock", "Size S: €29.95, out of stock", "Size M: €29.95, in stock",
+        "Size L: €31.95, in stock",
+    ]),
+    "sellers": (SELLERS, ["Price: 899.00 CHF", "Stock: in stock", "Alpha: 949.00 CHF, in stock", "Beta: 899.00 CHF, in stock"]),
+    "variants": (VARIANTS, [
+        "Price: £15.00", "Stock: in stock", "Blue pen, fine: £15.00, in stock", "Blue pen, broad: £17.50, out of stock",
+    ]),
+    "Steam": (STEAM, ["Price: $14.99"]),
+    "Rakuten": (RAKUTEN, ["Price: ¥12,800", "Stock: in stock"]),
+    "Salesforce": (SALESFORCE, ["Price: 89.90 CHF", "Stock: in stock"]),
+    "Polish": (POLISH, ["Price: 1,249.50 PLN", "Stock: out of stock"]),
+    "Indian": (INDIAN, ["Price: ₹129,999.00", "Stock: in stock"]),
+    "broken JSON": (BROKEN, ["Price: 1,299.00 CHF", "Stock: pre-order"]),
+    "RDFa": (RDFA, ["Price: 1,000.00 DKK", "Stock: out of stock"]),
+    "no markup": (PLAIN, ["Price: $4.99", "Stock: out of stock"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shop", SHOPS)
+def test_price_and_stock_are_found_as_shops_declare_or_show_them(shop: str) -> None:
+    markup, lines = SHOPS[shop]
+    assert offer_lines(markup) == lines
