@@ -5,6 +5,8 @@ changed first, the time at which it changed last, and how often it changed. What
 until it stops: its share of the checks falls with each one that finds it unchanged. But only what changes again within
 days counts: on a page that is checked every other week, an edit at each check is news. The user's feedback is pinned,
 and takes precedence.
+
+Of a page whose new lines are reported only if they never stood there before, the lines that it had are remembered, too.
 """
 
 from __future__ import annotations
@@ -17,9 +19,14 @@ from driftline.model.change import Importance
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    #: a key, and what is known of it: the number of a check, minutes since 1970, and a count
+    _Entry = tuple[bytes, tuple[int, int, int]]
+
 _ENTRY = struct.Struct("<8sIIH")  # key, number of the check, minutes since 1970, count
 _PINS = {Importance.NOISE: 0xFFFF, Importance.IMPORTANT: 0xFFFE, Importance.MINOR: 0xFFFD}
 _PINNED = {count: importance for importance, count in _PINS.items()}
+_SEEN = 0xFFFB  # instead of a count: a line that the page had
+_MOST_SEEN = 20_000
 _MOST_COUNTED = 0xFFF0
 _MOST = 800  # entries that were learned of a page
 _ENOUGH = 2  # changes before something can be noise
@@ -43,12 +50,13 @@ class Memory:
         self._pins: set[bytes] | None = None
 
     def to_bytes(self) -> bytes:
-        """Return the memory as it is stored: all pinned entries, and of too many others those that changed last."""
+        """Return the memory as it is stored: all pinned entries, and of too many others the newest."""
         kept = list(self._entries.items())
         if len(kept) > _MOST:
+            seen = [entry for entry in kept if entry[1][2] == _SEEN]
             pinned = [entry for entry in kept if entry[1][2] in _PINNED]
-            learned = [entry for entry in kept if entry[1][2] not in _PINNED]
-            kept = pinned + sorted(learned, key=lambda entry: entry[1][1:], reverse=True)[:_MOST]
+            learned = [entry for entry in kept if entry[1][2] < _SEEN]
+            kept = pinned + _newest(seen, _MOST_SEEN) + _newest(learned, _MOST)
         return b"".join([_ENTRY.pack(key, *entry) for key, entry in kept])
 
     def note(self, keys: Iterable[bytes], check: int, at: float, *, within: int = _SOON) -> list[bytes]:
@@ -89,6 +97,16 @@ class Memory:
         often = _ENOUGH <= count <= _MOST_COUNTED and count >= share * (check - first)
         return often and _minutes(at) - last <= within
 
+    def see(self, keys: Iterable[bytes], at: float) -> None:
+        """Remember that the page had these lines at this time."""
+        minutes = _minutes(at)
+        for key in keys:
+            self._entries[key] = (0, minutes, _SEEN)
+
+    def has_seen(self, key: bytes) -> bool:
+        """Return whether the page is remembered to have had a line."""
+        return self._entries.get(key, (0, 0, 0))[2] == _SEEN
+
     def times(self, key: bytes) -> int:
         """Return how many times this changed."""
         count = self._entries.get(key, (0, 0, 0))[2]
@@ -126,6 +144,10 @@ class Memory:
 
     def __bool__(self) -> bool:
         return bool(self._entries)
+
+
+def _newest(entries: list[_Entry], most: int) -> list[_Entry]:
+    return entries if len(entries) <= most else sorted(entries, key=lambda entry: entry[1][1:], reverse=True)[:most]
 
 
 def _minutes(at: float) -> int:

@@ -49,7 +49,9 @@ def test_the_transcript_is_what_the_commands_print(driftline: Command) -> None:
                 continue
             shop.changed = shop.changed or "# the next day" in line
             _, *arguments = shlex.split(line.removeprefix("$ "), comments=True)
-            ended = driftline(*arguments, DRIFTLINE_PROXY=f"http://127.0.0.1:{server.port}", DRIFTLINE_CHECK_ADDED="true")
+            ended = driftline(
+                *arguments, DRIFTLINE_PROXY=f"http://127.0.0.1:{server.port}", DRIFTLINE_CHECK_ADDED="true"
+            )
             printed += line + ended.out + ended.err
     assert _comparable(printed) == _comparable(transcript), f"the README should say:\n{printed}"
 

@@ -94,7 +94,7 @@ class Run:
         block = f"HTTP/1.1 302 Found\r\nLocation: {location}\r\n\r\n".encode()
         target = target_of(url, block)
         assert target
-        led = link_to_target(link, target, block, 0.01, [])
+        led = link_to_target(link, target, 302, block, 0.01, [])
         assert led.way is not None
         redirects = led.way.redirects
         return Document(link, 302, block, b"", 0, url, redirects, self.now, 0.01, None, address, onward=led)

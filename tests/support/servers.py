@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import BinaryIO, Self, TypeAlias
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +24,8 @@ class Request:
     path: str
     headers: Mapping[str, str]
     connection: int
+    method: str = "GET"
+    body: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +146,7 @@ class Server:
 
     def _converse(self, stream: socket.socket, number: int) -> None:
         with stream.makefile("rb") as source:
-            while (request := _read(source.readline, number)) is not None:
+            while (request := _read(source, number)) is not None:
                 self.requests.append(request)
                 self.asked.set()
                 reply = self._script(request)
@@ -235,7 +237,8 @@ def self_signed(folder: Path) -> Path | None:
     return both
 
 
-def _read(line: Callable[[], bytes], connection: int) -> Request | None:
+def _read(source: BinaryIO, connection: int) -> Request | None:
+    line = source.readline
     first = line().decode("latin-1").split()
     if len(first) < 2:
         return None
@@ -243,7 +246,8 @@ def _read(line: Callable[[], bytes], connection: int) -> Request | None:
     while text := line().decode("latin-1").strip():
         name, _, value = text.partition(":")
         headers[name.strip().lower()] = value.strip()
-    return Request(path=first[1], headers=headers, connection=connection)
+    body = source.read(int(headers.get("content-length", "0")))
+    return Request(path=first[1], headers=headers, connection=connection, method=first[0], body=body)
 
 
 def _shut(connection: socket.socket) -> None:

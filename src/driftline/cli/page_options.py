@@ -154,8 +154,14 @@ _FILTER_OPTIONS = {
         "--trigger-removed", "TEXT|/REGEX/", "Report a change only if this is in what was removed."
     ),
     "quiet_while": _filter_option("--quiet-while", "TEXT|/REGEX/", "Report nothing while the page has this."),
+    "method": _filter_option("--method", "GET|POST|PUT", "How the page is requested. [default: GET, POST with --data]"),
+    "data": _filter_option("--data", "TEXT", "Send this with the request: a form (a=1&b=2) or JSON."),
+    "content_type": _filter_option("--content-type", "TYPE", "What --data is. [default: by its beginning]"),
+    "accept": _filter_option(
+        "--accept", "STATUS|empty", "Take answers with this error status (404, 5xx), or without text, as the page."
+    ),
     "only": _filter_option(
-        "--only", "added|removed", "Report only what was added, or only what was removed."
+        "--only", "added|removed|unseen", "Report only what was added, or removed, or never seen on the page before."
     ),
 }  # fmt: skip
 

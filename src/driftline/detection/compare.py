@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
 
 from driftline.detection.jobs import Finding, Job
 from driftline.http.headers import content_encodings, header, last_response
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from driftline.detection.jobs import OldVersions
-    from driftline.model.outcome import Outcome
+    from driftline.model.outcome import Link, Outcome
 
 _NOT_MODIFIED = 304
 
@@ -76,13 +77,13 @@ def recall(documents: Sequence[Document], versions: Versions) -> list[Pair]:
     links = [
         document.link
         for document, (_, proof) in zip(documents, proofs, strict=True)
-        if proof is None and document.failure is None and document.link.known is not None
+        if proof is None and document.failure is None and _may_be_recalled(document.link)
     ]
     recalled = versions.recall([link.page_id for link in links]) if links else {}
     pairs: list[Pair] = []
     for document, (wire, proof) in zip(documents, proofs, strict=True):
         link = document.link
-        if proof is not None or document.failure is not None or link.known is None:
+        if proof is not None or document.failure is not None:
             pairs.append(Pair(document, wire, proof))
         else:
             pairs.append(Pair(document, wire, None, recalled.get(link.page_id)))
@@ -90,6 +91,11 @@ def recall(documents: Sequence[Document], versions: Versions) -> list[Pair]:
         if pair.proof is not None:
             pair.document.release_body()  # not earlier: a step that fails is repeated, and needs the body
     return pairs
+
+
+def _may_be_recalled(link: Link) -> bool:
+    """Return whether something is stored of a page: a version, or that the user accepts what failed until now."""
+    return link.known is not None or link.failures > 0
 
 
 class _OldContents:
@@ -103,11 +109,13 @@ class _OldContents:
     def complete(self, numbers: Sequence[int]) -> list[Job]:
         """Return the jobs of the pairs with these numbers, now with the contents of their old versions."""
         pairs = self.pairs
-        old = {pairs[number].document.link.page_id: one for number in numbers if (one := pairs[number].old) is not None}
+        of_numbers = [(number, pairs[number].document.link.page_id, pairs[number].old) for number in numbers]
+        old = {page_id: one for _, page_id, one in of_numbers if one is not None and one.kept_body}
         hosts = {pair.document.link.page_id: pair.document.link.host for pair in pairs}
         recalled = self._versions.recall_contents(old, hosts)
-        for number in numbers:
-            pairs[number] = replace(pairs[number], old=recalled.get(pairs[number].document.link.page_id))
+        for number, page_id, one in of_numbers:
+            if one is None or one.kept_body:
+                pairs[number] = replace(pairs[number], old=recalled.get(page_id))
         return [job_of(pairs[number], self._limit) for number in numbers]
 
 
@@ -188,7 +196,7 @@ def job_of(pair: Pair, limit: int) -> Job:
     if old is None:
         return Job(
             document.body, codings, content_type, limit, b"", b"", b"", b"", {}, 0.0, document.fetched_at,
-            filters=document.link.filters, url=document.final_url, disposition=disposition,
+            filters=document.link.filters, url=document.final_url, disposition=disposition, moved=_is_moved(document),
         )  # fmt: skip
     job = Job(
         document.body, codings, content_type, limit, old.body, old.letters, old.kept_body, old.kept_text, None, old.at,
@@ -199,6 +207,11 @@ def job_of(pair: Pair, limit: int) -> Job:
     if known is None:
         return job
     return job._replace(blobs=known.blobs, memory=known.memory, host_memory=known.host_memory)
+
+
+def _is_moved(document: Document) -> bool:
+    """Return whether a redirect led to another path."""
+    return document.redirects > 0 and urlsplit(document.link.url).path != urlsplit(document.final_url).path
 
 
 def _second_job(pair: Pair, document: Document, limit: int) -> Job:
@@ -221,7 +234,7 @@ def outcome_of(pair: Pair, finding: Finding, *, twice: bool = False) -> Outcome:
         return Failed(document, finding.failure, finding.wants_script)
     examined = Examined(
         wire=pair.wire, body=finding.body, reading=finding.reading,
-        recalled=None if pair.old is None else pair.old.kept_text,
+        recalled=(pair.old.kept_text or None) if pair.old else None,
         lesson=finding.lesson, warnings=finding.warnings, wants_script=finding.wants_script,
     )  # fmt: skip
     if finding.proof is not None and not finding.text:

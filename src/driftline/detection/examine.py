@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from selectolax.lexbor import SelectolaxError
 
+from driftline.detection.diff.lines import key_of
 from driftline.detection.diff.tables import ChangedCell, changed_cells
 from driftline.detection.error_pages.broken_data import why_faulty
-from driftline.detection.error_pages.detect import needs_script, why_broken
+from driftline.detection.error_pages.detect import is_login_form, needs_script, why_broken
 from driftline.detection.extract.annotations import is_note, without_notes
 from driftline.detection.extract.charset import decode_text
 from driftline.detection.extract.conditions import headline_of_met
@@ -36,6 +37,7 @@ from driftline.detection.jobs import Finding, Job
 from driftline.detection.messages import (
     ACCEPTED,
     AWAITED,
+    LOGIN_PAGE,
     NOT_AWAITED,
     OUT_OF_MEMORY,
     REFILTERED,
@@ -44,6 +46,7 @@ from driftline.detection.messages import (
 )
 from driftline.detection.noise.edits import (
     MOST_OF_NOISE,
+    SEEN,
     Experience,
     JudgedDocument,
     Judgement,
@@ -59,7 +62,7 @@ from driftline.errors import BrokenVersion, FailureKind, NothingSelected, Unread
 from driftline.http.codings import decode_body
 from driftline.model.change import LEAST_SCORES, MINOR_KINDS, ChangeKind, ChangeSummary, Importance
 from driftline.model.outcome import Incomparable, Lesson, Proof
-from driftline.model.page import Failure, PageWarning
+from driftline.model.page import ACCEPT_EMPTY, ChangeSide, Failure, PageWarning, accepted
 from driftline.noise_memory import Memory
 from driftline.store.blobs import digest, pack, pack_next, unpack, unpack_both
 
@@ -209,13 +212,17 @@ def _examination(job: Job) -> _Examination:
         comparable = body_name != job.known_body and job.incomparable is None
         old_text = _reread(old_body, letters, words, job) if comparable else None
     faulty = None if old_text is None or seen.is_selected else why_faulty(body, old_body)
-    if faulty is not None:
+    accepts = accepted(job.filters)
+    accepts_this = bool(accepts - {ACCEPT_EMPTY}) or (ACCEPT_EMPTY in accepts and not words)
+    if faulty is not None and not accepts_this:
         return broken_page(faulty)
-    if seen.is_whole_page and job.incomparable is not Incomparable.GIVEN_UP:
+    if seen.is_whole_page and not accepts_this and job.incomparable is not Incomparable.GIVEN_UP:
         before = None if old_text is None else _whole(old_body, old_text, seen, job)
         shown = _whole(body, words, seen, job)
         wants_script = needs_script(title, shown, body)
         broken = why_broken(title, shown, body, before, old_body)
+        if broken is None and job.moved and not job.kept_body and is_login_form(title, shown, body, job.url):
+            broken = LOGIN_PAGE
         if broken:
             return broken_page(broken, wants_script=wants_script)
     if old_text is not None:
@@ -458,6 +465,9 @@ def _change(old: Side, new: Side, title: str, job: Job) -> tuple[ChangeSummary, 
     # a page that waits for something is reported by that alone
     for_host = learn(experience.page, judgement, job.check, job.at, reports=awaited is None)
     importance, score, reason, headline = judgement.importance, judgement.score, judgement.reason, judgement.headline
+    if experience.only is ChangeSide.UNSEEN:
+        lines = {*old.text.split("\n"), *new.text.split("\n")}
+        experience.page.see([key_of(SEEN, line) for line in lines], job.at)
     ignored = judgement.ignored if awaited is None and not judgement.differs_at_every_fetch else None
     lesson = Lesson(memory=experience.page.to_bytes(), for_host=tuple(for_host), ignored=ignored)
     if awaited is Importance.NOISE:

@@ -47,7 +47,7 @@ class Job(NamedTuple):
     is the address that the body came from, and `disposition` its Content-Disposition. `number` is the same for a job
     that is sent again, and another one for each other job of a worker. A job that is `continued` comes without the body
     that was sent before: if the worker does not have it any more, the finding `needs_old` again, and the job is sent
-    again with everything.
+    again with everything. `moved` is True if a redirect led to another path.
     """
 
     wire: bytes
@@ -76,6 +76,7 @@ class Job(NamedTuple):
     old_size: int = 0
     number: int = 0
     continued: bool = False
+    moved: bool = False
 
     def to_plain(self) -> tuple[Any, ...]:
         """Return the job as plain tuples, to be written by `marshal`."""

@@ -33,7 +33,7 @@ from driftline.fetch.redirects import (
 )
 from driftline.http.credentials import CredentialScope, MissingSecret
 from driftline.model.outcome import Document, Link
-from driftline.model.page import Failure
+from driftline.model.page import REQUEST_FILTERS, Failure, FilterKind, accepts_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -159,6 +159,7 @@ _ACCEPT = [
     b"Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
     b"Accept-Encoding: gzip, deflate, br, zstd",
 ]
+_JSON, _FORM = "application/json", "application/x-www-form-urlencoded"
 _NOT_MODIFIED = 304
 _BUFFER = 512 * 1024
 _SLOWEST = 10  # bytes a second
@@ -172,9 +173,9 @@ class _Slot:
         "conditional",
         "curl",
         "guard",
-        "has_credentials",
         "headers",
         "hosts",
+        "is_for_one",
         "link",
         "retries",
     )  # fmt: skip
@@ -184,7 +185,7 @@ class _Slot:
         self.headers: list[bytes] = []
         self.conditional = False
         self.link: Link | None = None
-        self.has_credentials = False
+        self.is_for_one = False
         self.guard = ConnectionGuard(judge)
         self.hosts = hosts
         self.curl = curl = pycurl.Curl()
@@ -229,14 +230,17 @@ class _Slot:
             for cookie in link.way.cookies:
                 curl.setopt(pycurl.COOKIELIST, cookie)
         validators = _validators(link)
-        if (validators or self.conditional) and not self.has_credentials:
+        if (validators or self.conditional) and not self.is_for_one:
             curl.setopt(pycurl.HTTPHEADER, _ACCEPT + validators)
         self.conditional = bool(validators)
 
-    def use_credentials(self, link: Link, settings: Settings) -> None:
-        """Set the slot up with the credentials of this link, for this link only; raises MissingSecret."""
-        self.has_credentials = True
-        if send_credentials(self.curl, link, settings, _ACCEPT + _validators(link)) is None:
+    def use_once(self, link: Link, settings: Settings) -> None:
+        """Set the slot up with the credentials and the request of this link, for it only; raises MissingSecret."""
+        self.is_for_one = True
+        headers = [*_ACCEPT, *_validators(link), *_set_request(self.curl, link)]
+        if link.access is None:
+            self.curl.setopt(pycurl.HTTPHEADER, headers)
+        elif send_credentials(self.curl, link, settings, headers) is None:
             self.curl.setopt(pycurl.OPENSOCKETFUNCTION, self.guard.open)
         else:
             self.curl.unsetopt(pycurl.OPENSOCKETFUNCTION)
@@ -300,9 +304,9 @@ class Transfers:
                 self._refused.append(blocked_document(link, reason, self._clock()))
                 continue
             slot = self._free.pop() if self._free else _Slot(self._settings, self._judge, self._hosts)
-            if link.access is not None:
+            if link.access is not None or (link.filters and _request_of(link)):
                 try:
-                    slot.use_credentials(link, self._settings)
+                    slot.use_once(link, self._settings)
                 except MissingSecret as error:
                     self._refused.append(missing_credentials(link, error, self._clock()))
                     slot.curl.close()
@@ -385,7 +389,7 @@ class Transfers:
         moved = status in MOVED
         cookies: list[bytes] = curl.getinfo_raw(pycurl.INFO_COOKIELIST) if moved else []
         headers, body = slot.take()
-        if slot.has_credentials:
+        if slot.is_for_one:
             curl.close()  # no other link may use its credentials
         else:
             self._free.append(slot)
@@ -404,7 +408,11 @@ class Transfers:
             _LOG.debug("connection refused by the guard of private networks: %s", failure.sentence)
         elif error is not None:
             failure = transfer_failure(*error)
-        elif not (carries_page(status) or (status == _NOT_MODIFIED and conditional)):
+        elif not (
+            carries_page(status)
+            or (status == _NOT_MODIFIED and conditional)
+            or (link.filters and accepts_status(link.filters, status))
+        ):
             failure = failure_at_target(link, status_failure(status))
         return Document(
             link, status, headers, body, len(body), link.url, redirects, now, seconds, failure, guard.address
@@ -426,7 +434,7 @@ class Transfers:
         reason = self._blocked.why(target)
         if reason is not None:
             return unsafe_failure(reason, target)
-        return link_to_target(link, target, headers, seconds, cookies)
+        return link_to_target(link, target, status, headers, seconds, cookies)
 
 
 def fetch_link(link: Link, transfers: Transfers, give_up: Callable[[], bool] = lambda: False) -> Document:
@@ -454,9 +462,28 @@ def certificates(settings: Settings) -> str:
     return _SYSTEM_CERTIFICATES if os.path.exists(_SYSTEM_CERTIFICATES) else certifi.where()  # noqa: PTH110 once per handle
 
 
+def _request_of(link: Link) -> dict[str, str]:
+    """Return method, data and content type of a request, by the names of their filters; nothing for a plain GET."""
+    request = {kind: value for kind, value in link.filters or () if kind in REQUEST_FILTERS}
+    return {} if request == {FilterKind.METHOD: "GET"} else request
+
+
+def _set_request(curl: pycurl.Curl, link: Link) -> list[bytes]:
+    """Set method and data of a request, and return its header for them."""
+    request = _request_of(link)
+    data = request.get(FilterKind.DATA)
+    method = request.get(FilterKind.METHOD, "GET" if data is None else "POST")
+    if method == "GET":
+        return []
+    curl.setopt(pycurl.POSTFIELDS, (data or "").encode())
+    curl.setopt(pycurl.CUSTOMREQUEST, method)
+    kind = request.get(FilterKind.CONTENT_TYPE) or (_JSON if (data or "").lstrip()[:1] in ("{", "[") else _FORM)
+    return [b"Content-Type: " + kind.encode()]
+
+
 def _validators(link: Link) -> list[bytes]:
     known = link.known
-    if known is None or not (known.etag or known.last_modified):
+    if known is None or not (known.etag or known.last_modified) or (link.filters and _request_of(link)):
         return []
     headers: list[bytes] = []
     if known.etag:

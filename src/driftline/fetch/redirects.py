@@ -13,9 +13,10 @@ from urllib.parse import urlsplit
 from ada_url import join_url
 
 from driftline.errors import BadURL, FailureKind
+from driftline.http.credentials import CredentialScope
 from driftline.http.headers import header, last_response, redirect_targets
 from driftline.model.outcome import Document, Link, Way
-from driftline.model.page import Failure
+from driftline.model.page import REQUEST_FILTERS, Failure
 from driftline.urls import host_of
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 #: statuses of redirects, if the answer has a Location
 MOVED = frozenset((300, 301, 302, 303, 307, 308))
+_SAME_REQUEST = (307, 308)
 _LONGEST = 8_192  # characters of a URL, and bytes of the cookies that are sent to the target
 _BEYOND_ASCII = re.compile("[\x80-\xff]")
 
@@ -63,11 +65,14 @@ def redirect_refusal(link: Link, seconds: float, settings: Settings) -> Failure 
     return None
 
 
-def link_to_target(link: Link, target: str, headers: bytes, seconds: float, cookies: Sequence[bytes]) -> Link:
+def link_to_target(
+    link: Link, target: str, status: int, headers: bytes, seconds: float, cookies: Sequence[bytes]
+) -> Link:  # fmt: skip
     """Return the link to the target of a redirect.
 
     Of the responses so far only statuses and targets are kept, because many links may wait at one host. The link has no
-    validators: they belong to the page itself. A password in the URL of the page is sent to its own origin only.
+    validators: they belong to the page itself. A password in the URL of the page, and the data of a request, are sent
+    to its own origin only; by most statuses the target is requested by GET.
     """
     start, redirects, before, known = link, 0, 0.0, b""
     if link.way is not None:
@@ -77,7 +82,11 @@ def link_to_target(link: Link, target: str, headers: bytes, seconds: float, cook
     line = answer.partition(b"\n")[0].strip() + b"\r\nLocation: " + location.encode("latin-1") + b"\r\n\r\n"
     kept = tuple(cookies) if sum(map(len, cookies)) <= _LONGEST else ()
     way = Way(start, redirects + 1, known + line, before + seconds, kept)
-    return Link(link.page_id, _with_user(start.url, target), link.sequence, None, access=start.access, way=way)
+    filters = start.filters
+    if filters and (status not in _SAME_REQUEST or not CredentialScope(start.url).covers(target)):
+        filters = [one for one in filters if one[0] not in REQUEST_FILTERS]
+    url = _with_user(start.url, target)
+    return Link(link.page_id, url, link.sequence, None, filters, access=start.access, way=way)
 
 
 def document_of_page(document: Document) -> Document:

@@ -10,6 +10,7 @@ from driftline.errors import FailureKind
 from driftline.urls import without_password
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime, timedelta
 
     from driftline.model.outcome import Verdict
@@ -180,12 +181,32 @@ class FilterKind(StrEnum):
     WHEN = "when"
     ALSO = "also"
     READ = "read"
+    METHOD = "method"
+    DATA = "data"
+    CONTENT_TYPE = "content-type"
+    ACCEPT = "accept"
 
 
+#: filters that say how a page is requested, and which answers are the page: they leave its text as it is
+REQUEST_FILTERS = frozenset({FilterKind.METHOD, FilterKind.DATA, FilterKind.CONTENT_TYPE})
 #: filters that decide which changes are reported: they leave the text of a page as it is
 REPORTING_FILTERS = frozenset({
     FilterKind.TRIGGER, FilterKind.TRIGGER_REMOVED, FilterKind.QUIET_WHILE, FilterKind.ONLY, FilterKind.WHEN,
 })  # fmt: skip
+
+
+#: what the filter `accept` takes besides statuses: a page without any text
+ACCEPT_EMPTY = "empty"
+
+
+def accepted(filters: Sequence[Sequence[str]] | None) -> set[str]:
+    """Return which answers are a page although they look like errors: statuses such as `404` or `5xx`, and `empty`."""
+    return {value for kind, value in filters or () if kind == FilterKind.ACCEPT}
+
+
+def accepts_status(filters: Sequence[Sequence[str]] | None, status: int) -> bool:
+    """Return whether an answer with this error status is the page."""
+    return not accepted(filters).isdisjoint((str(status), f"{status // 100}xx"))
 
 
 class LineOrder(StrEnum):
@@ -197,10 +218,14 @@ class LineOrder(StrEnum):
 
 
 class ChangeSide(StrEnum):
-    """The side of a change that the filter `only` reports: what the page has now, or what it had."""
+    """The side of a change that the filter `only` reports: what the page has now, or what it had.
+
+    `UNSEEN` is what it has now and never had before.
+    """
 
     ADDED = "added"
     REMOVED = "removed"
+    UNSEEN = "unseen"
 
 
 class Also(StrEnum):

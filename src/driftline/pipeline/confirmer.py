@@ -192,4 +192,4 @@ def _release(changes: Iterable[_Unconfirmed]) -> None:
 
 def _again(link: Link) -> Link:
     """Return the link without validators: the answer must be the whole page."""
-    return Link(link.page_id, link.url, link.sequence, None, access=link.access)
+    return Link(link.page_id, link.url, link.sequence, None, link.filters, access=link.access)

@@ -74,7 +74,8 @@ class Repository:
     def recall(self, page_ids: Sequence[int]) -> dict[int, Old]:
         """Return the last versions of these pages, their contents unread.
 
-        Pages that have none or are no longer watched are left out.
+        Pages that have none or are no longer watched are left out, except for an empty version of those whose next
+        answer the user accepts.
         """
         with self._store.read() as connection:
             return _old_versions(connection, page_ids)
@@ -254,7 +255,20 @@ def _old_versions(connection: Connection, page_ids: Sequence[int]) -> dict[int, 
     query = select(*OLD_COLUMNS).join(versions, in_force)
     query = query.where(and_(states.c.page_id.in_(page_ids), states.c.version > 0))
     prefer_indexes(connection)
-    return {
+    accepted = select(states.c.page_id).where(
+        states.c.page_id.in_(page_ids), states.c.version == 0, states.c.reading == Incomparable.GIVEN_UP.value
+    )
+    nothing = Old(
+        body=b"",
+        letters=b"",
+        kept_body=b"",
+        kept_text=b"",
+        size=0,
+        at=0.0,
+        contents=OldContents({}),
+        incomparable=Incomparable.GIVEN_UP,
+    )
+    return dict.fromkeys(connection.scalars(accepted), nothing) | {
         row.page_id: Old(
             body=row.body, letters=row.letters, kept_body=row.kept_body, kept_text=row.kept_text, size=row.size,
             at=row.checked_at, **_reading(row.reading),

@@ -14,7 +14,7 @@ from driftline.durations import utc, utc_or_none
 from driftline.errors import BadSetting, FailureKind, StoreError, UnknownPage, UsageError
 from driftline.http.credentials import Access, CredentialScope
 from driftline.model.outcome import Incomparable, Verdict
-from driftline.model.page import Failure, Filter, FilterKind, Page, PageState, stored_render
+from driftline.model.page import REQUEST_FILTERS, Failure, Filter, FilterKind, Page, PageState, stored_render
 from driftline.store.feedback import forget_on_hosts, keys_on_hosts
 from driftline.store.locks import count_revision, lock_addresses, lock_states, patiently, write_once
 from driftline.store.schema import checks, pages, states, versions
@@ -62,6 +62,7 @@ class Catalog:
         """
         forms = self._forms(urls)
         addresses = dict.fromkeys(patiently(lambda: self._names(forms), stopped).values())
+        _refuse_both(filters, render)
         values = self._values(every, tags, _stored(filters, render))
         return [url for _, fresh in self._add(in_batches(addresses, _COMMITTED), values, stopped) for url in fresh]
 
@@ -224,6 +225,7 @@ class Catalog:
                 raise UsageError(f"{target} is watched already.")
             new_filters = tuple(filters(page.filters))
             fetched = render(page.render)
+            _refuse_both(new_filters, fetched)
             address = target or page.url
             kept = page.tags if replaced is None else replaced
             values: dict[str, Any] = {
@@ -236,7 +238,7 @@ class Catalog:
             if moves or new_filters != page.filters or fetched != page.render:
                 # answers of another address, or texts by other filters, prove nothing: compare in full
                 reset: dict[str, Any] = {"etag": None, "last_modified": None, "wire": b""}
-                if fetched != page.render:
+                if fetched != page.render or _requests(new_filters) != _requests(page.filters):
                     reset["reading"] = Incomparable.FETCHED_OTHERWISE.value
                 connection.execute(update(states).where(states.c.page_id == page.id).values(**reset))
             connection.execute(update(pages).where(pages.c.id == page.id).values(**values))
@@ -399,6 +401,18 @@ def _stored(filters: Sequence[Filter], render: Render | None) -> dict[str, Any]:
         given = {"mode": render.mode.value, "wait_for": render.wait_for, "steps": list(render.steps)}
         found["render"] = {name: value for name, value in given.items() if value}
     return found
+
+
+def _requests(filters: Sequence[Filter]) -> set[Filter]:
+    return {one for one in filters if one.kind in REQUEST_FILTERS}
+
+
+def _refuse_both(filters: Sequence[Filter], render: Render | None) -> None:
+    if render is not None and _requests(filters):
+        raise UsageError(
+            "A browser requests a page by GET, without data: leave out --render, or --method, --data and "
+            "--content-type."
+        )
 
 
 def _others(settings: dict[str, Any], *, keep_credentials: bool) -> dict[str, Any]:

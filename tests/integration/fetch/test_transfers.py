@@ -238,7 +238,7 @@ def test_a_cookie_is_kept_while_redirects_pass_another_host() -> None:
 def test_the_time_that_answers_took_on_the_way_counts() -> None:
     given = settings(total_timeout=30.0)
     with Server(lambda _: answer(b"", length=10, hold=True)) as server:
-        late = link_to_target(link("http://page.example/"), server.url(), b"HTTP/1.1 302 Found\r\n\r\n", 29.9, [])
+        late = link_to_target(link("http://page.example/"), server.url(), 302, b"HTTP/1.1 302 Found\r\n\r\n", 29.9, [])
         fails_as(fetch_once(late, given), FailureKind.TIMED_OUT)
 
 

@@ -24,7 +24,7 @@ def led(url: str, *locations: str) -> Link:
     for location in locations:
         target = target_of(found.url, answer(location))
         assert target
-        found = link_to_target(found, target, answer(location), 0.5, [])
+        found = link_to_target(found, target, 302, answer(location), 0.5, [])
     return found
 
 
@@ -72,7 +72,7 @@ def test_a_chain_ends_in_the_document_of_the_page_that_it_began_at() -> None:
 
 def test_other_headers_of_a_redirect_are_not_kept_while_its_target_waits() -> None:
     wordy = answer("/b", *[f"X-{number}: {'x' * 1_000}" for number in range(100)])
-    way = link_to_target(link("http://a/"), "http://a/b", wordy, 0.1, [b"x" * 1_000] * 100).way
+    way = link_to_target(link("http://a/"), "http://a/b", 302, wordy, 0.1, [b"x" * 1_000] * 100).way
     assert way is not None
     assert len(way.headers) < 100
     assert way.cookies == ()
@@ -80,7 +80,7 @@ def test_other_headers_of_a_redirect_are_not_kept_while_its_target_waits() -> No
 
 def test_validators_stay_behind_and_access_goes_along() -> None:
     page = replace(link("http://a/", known=known(etag='"x"')), access=Access(bearer="token"))
-    found = link_to_target(page, "http://b/", answer("http://b/"), 0.1, [b"cookie"])
+    found = link_to_target(page, "http://b/", 302, answer("http://b/"), 0.1, [b"cookie"])
     assert (found.known, found.access, found.way and found.way.cookies) == (None, page.access, (b"cookie",))
 
 

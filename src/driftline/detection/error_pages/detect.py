@@ -24,6 +24,7 @@ from driftline.detection.error_pages.patterns import (
     ERROR_TITLES,
     FIELD,
     LOGIN,
+    LOGIN_PATH,
     MOUNT,
     NEEDS_SCRIPT,
     NUMBERED,
@@ -169,6 +170,13 @@ def _known_error_page(page: Response) -> str | None:
     if _is_login_page(page):
         return messages.LOGIN_PAGE
     return messages.EMPTY_SHELL if page.lines_left < _MOST and _is_shell(page) else None
+
+
+def is_login_form(title: str, text: str, body: bytes, url: str) -> bool:
+    """Return whether a page that a redirect led to asks for a login: by its address, title or first line."""
+    if len(text) >= _LONG or not (PASSWORD.search(body) or FIELD.search(body)):
+        return False
+    return bool(LOGIN_PATH.search(url) or LOGIN.search(title) or LOGIN.search(text.partition("\n")[0][:_SHORT]))
 
 
 def _is_login_page(page: Response) -> bool:

@@ -128,6 +128,10 @@ FIELD = re.compile(
     rb"<input\b[^>]{0,500}\b(?:type\s*=\s*[\"']?(?:email|text|tel)|name\s*=\s*[\"']?(?:e-?mail|user|login))\b",
     re.IGNORECASE,
 )
+LOGIN_PATH = re.compile(
+    r"[/.=_-](?:log|sign)[_-]?(?:in|on)\b|/(?:sso|oauth2?|auth|session/new|accounts?/login|anmelden|connexion)\b",
+    re.IGNORECASE,
+)
 LOGIN = _any(
     r"^\W*(?:please )?(?:sign|log)[ -]?(?:in|on)\b(?:$|\W*[-–|·:]| to\b| with\b)",
     r"[-–|·:]\s*(?:sign|log)[ -]?(?:in|on)\W*$",

@@ -30,7 +30,16 @@ from driftline.detection.extract.line_filters import (
 from driftline.detection.messages import listed
 from driftline.errors import BadFilter, FailureKind, NothingSelected, UnreadableBody
 from driftline.model.change import Importance
-from driftline.model.page import REPORTING_FILTERS, Also, ChangeSide, Filter, FilterKind, LineOrder
+from driftline.model.page import (
+    ACCEPT_EMPTY,
+    REPORTING_FILTERS,
+    REQUEST_FILTERS,
+    Also,
+    ChangeSide,
+    Filter,
+    FilterKind,
+    LineOrder,
+)
 from driftline.store.blobs import digest
 
 if TYPE_CHECKING:
@@ -54,7 +63,11 @@ _IN_ORDER = (
 _VALUES: dict[FilterKind, tuple[str, ...]] = {
     FilterKind.LINES: (*LineOrder,), FilterKind.ONLY: (*ChangeSide,), FilterKind.READ: (_SOURCE, _OFFERS),
 }  # fmt: skip
-_LONGEST = 1_000  # characters
+_ONE_VALUE = (FilterKind.ONLY, FilterKind.METHOD, FilterKind.DATA, FilterKind.CONTENT_TYPE)  # that a page can have
+_APART_FROM_TEXT = REPORTING_FILTERS | REQUEST_FILTERS | {FilterKind.ACCEPT}
+_METHODS = ("GET", "POST", "PUT")
+_STATUS = re.compile(r"[1-9]\d\d|[1-9]xx")
+_LONGEST, _LONGEST_DATA = 1_000, 20_000  # characters
 _CACHED = 256
 _NO_PARTS = {
     _SOURCE: "The filter 'read source' compares the markup line by line, in which no parts can be named",
@@ -135,7 +148,7 @@ class Sieve:
 
 def how_read(filters: Sequence[Sequence[str]] | None) -> str:
     """Return a fingerprint of extractor and filters. Two texts of a page can be compared only if it is the same."""
-    relevant = [list(one) for one in filters or () if one[0] not in REPORTING_FILTERS]
+    relevant = [list(one) for one in filters or () if one[0] not in _APART_FROM_TEXT]
     if not relevant:
         return str(EXTRACTOR)
     return f"{EXTRACTOR}:{digest(json.dumps(relevant).encode())[:8].hex()}"
@@ -171,6 +184,8 @@ def _sieve(filters: tuple[tuple[str, str], ...]) -> Sieve:
             reads = value
         elif kind is FilterKind.ONLY:
             only = ChangeSide(value)
+        elif kind in REQUEST_FILTERS or kind is FilterKind.ACCEPT:
+            continue
         elif kind is FilterKind.WHEN:
             parse_condition(value)
             conditions.append(value)
@@ -191,13 +206,14 @@ def check_filters(filters: Iterable[tuple[str, str]]) -> list[Filter]:
     for kind, value in checked:
         if not value:
             raise BadFilter(f"The filter '{kind}' is empty: give it a value.")
-        if len(value) > _LONGEST:
-            raise BadFilter(f"The filter '{kind} {value[:20]}…' is too long: {_LONGEST:,} characters are the most.")
+        longest = _LONGEST_DATA if kind is FilterKind.DATA else _LONGEST
+        if len(value) > longest:
+            raise BadFilter(f"The filter '{kind} {value[:20]}…' is too long: {longest:,} characters are the most.")
     sieve = sieve_of(checked)
     for step in sieve.steps if sieve else ():
         _check_step(step)
     if sieve is not None:
-        _check_together(sieve, {value for kind, value in checked if kind is FilterKind.ONLY})
+        _check_together(sieve, checked)
     return checked
 
 
@@ -207,24 +223,32 @@ def merged_filters(before: Sequence[Filter], added: Sequence[Filter]) -> list[Fi
     One that is there already is not added again, except among those that change lines one after the other.
     """
     merged = list(before)
-    if any(one.kind is FilterKind.ONLY for one in added):
-        merged = [one for one in merged if one.kind is not FilterKind.ONLY]
+    replaced = {one.kind for one in added if one.kind in _ONE_VALUE}
+    merged = [one for one in merged if one.kind not in replaced]
     merged += [one for one in added if one not in merged or one.kind in _IN_ORDER]
     sieve = sieve_of(merged)
     if sieve is not None:
-        _check_together(sieve, {one.value for one in merged if one.kind is FilterKind.ONLY})
+        _check_together(sieve, merged)
     return merged
 
 
-def _check_together(sieve: Sieve, sides: set[str]) -> None:
+def _check_together(sieve: Sieve, filters: Sequence[Filter]) -> None:
+    values = {kind: {one.value for one in filters if one.kind is kind} for kind in _ONE_VALUE}
+    sides = values[FilterKind.ONLY]
+    several = next((kind for kind in REQUEST_FILTERS if len(values[kind]) > 1), None)
+    if several is not None:
+        raise BadFilter(f"A page has one '{several}': give only one of {listed(sorted(values[several]), 'or')}.")
+    if values[FilterKind.CONTENT_TYPE] and not values[FilterKind.DATA]:
+        raise BadFilter("A 'content-type' is that of 'data' which is sent: give both.")
+    if values[FilterKind.DATA] and values[FilterKind.METHOD] == {"GET"}:
+        raise BadFilter("A request with 'data' needs the 'method' POST or PUT.")
     if sieve.reads and sieve.names_elements:
         raise BadFilter(
             f"{_NO_PARTS[sieve.reads]}: leave out select, drop and also, and choose lines by keep, ignore or extract."
         )
     if len(sides) > 1:
-        raise BadFilter(
-            "The filters 'only added' and 'only removed' exclude each other: leave out both for all changes."
-        )
+        named = listed([f"'only {side}'" for side in sorted(sides)])
+        raise BadFilter(f"The filters {named} exclude each other: leave out all for all changes.")
     if sides and sieve.waits:
         raise BadFilter(
             "The filter 'only' does not go with a trigger or a condition: 'trigger' is about what was added, "
@@ -318,6 +342,12 @@ def _unknown_value(kind: FilterKind, value: str) -> BadFilter:
     return BadFilter(f"There is no '{kind} {value}': use {listed(_VALUES[kind], 'or')}.")
 
 
+def _accepted(value: str) -> str:
+    if value != ACCEPT_EMPTY and not _STATUS.fullmatch(value):
+        raise BadFilter(f"There is no 'accept {value}': use a status such as 404 or 5xx, or {ACCEPT_EMPTY}.")
+    return value
+
+
 def _kind_named(name: str) -> FilterKind:
     """Return the kind of filter of this name; raise BadFilter if there is none."""
     try:
@@ -334,6 +364,12 @@ def _parted(kind: FilterKind, value: str) -> list[Filter]:
         if bad is not None:
             raise _unknown_value(kind, bad)
         return [Filter(kind, one) for one in values]
+    if kind is FilterKind.METHOD and value:
+        if value.upper() not in _METHODS:
+            raise BadFilter(f"There is no 'method {value}': use {listed(_METHODS, 'or')}.")
+        return [Filter(kind, value.upper())]
+    if kind is FilterKind.ACCEPT and value:
+        return [Filter(kind, _accepted(one.strip().lower())) for one in value.split(",")]
     if kind is not FilterKind.ALSO:
         return [Filter(kind, value)]
     named = [name.strip().lower() for name in value.split(",")]

@@ -44,6 +44,7 @@ NOISE_OF_REGION: dict[Region, NoiseKind] = {
 BESIDE_CONTENT = frozenset({*NOISE_OF_REGION.values(), NoiseKind.LINKS})
 REWRITTEN_PAGE = 300  # edits: a page with more of them was rewritten
 _CLAUSE, _SENTENCE = 7, 11  # spaces: a line with as many is, or has, a sentence
+SEEN = "seen"  # a kind of keys: lines that the page had
 _SHORT = 100  # characters: in a longer sentence, words about stock are about something else
 _TERM = re.compile(rb">([^<>]{1,100})</dt>")
 _MOST_KINDS = 3  # kinds of noise that a sentence names
@@ -251,7 +252,10 @@ class Experience:
 
     def leaves_out(self, old: Line | None, new: Line | None) -> bool:
         """Return whether the edit of a line has nothing of the side of a change that is to be reported."""
-        return self.only is not None and (old if self.only is ChangeSide.REMOVED else new) is None
+        if self.only is None:
+            return False
+        line = old if self.only is ChangeSide.REMOVED else new
+        return line is None or (self.only is ChangeSide.UNSEEN and self.page.has_seen(key_of(SEEN, line.text)))
 
 
 class Features(NamedTuple):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from driftline.errors import DriftlineError, FailureKind
 from driftline.fetch.browser.steps import StepFailed, prepare, read
 from driftline.fetch.failures import carries_page, status_failure
-from driftline.model.page import Failure, Render
+from driftline.model.page import Failure, Render, accepts_status
 from driftline.store.blobs import fingerprint
 from driftline.urls import as_sent
 
@@ -142,7 +142,7 @@ async def capture(page: Page, link: Link, settings: Settings) -> Captured:
     """Load the page of a link in this tab, and capture it; raises the error of playwright if it cannot be loaded."""
     traffic = Traffic(page)
     await _navigate(page, link.url)
-    found, kind = await _answered(traffic)
+    found, kind = await _answered(traffic, link)
     if found.failure is not None or kind not in _HTML:
         return found
     try:
@@ -153,7 +153,7 @@ async def capture(page: Page, link: Link, settings: Settings) -> Captured:
         body = (await _written(page, traffic)).encode("utf-8", "replace")
     except EndlessNavigation:
         return replace(found, failure=_ENDLESS)
-    found, _ = await _answered(traffic)  # a script may have navigated to another page
+    found, _ = await _answered(traffic, link)  # a script may have navigated to another page
     if found.failure is not None:
         return found
     final = as_sent(page.url)
@@ -178,13 +178,13 @@ async def _navigate(page: Page, url: str) -> None:
             raise
 
 
-async def _answered(traffic: Traffic) -> tuple[Captured, str]:
+async def _answered(traffic: Traffic, link: Link) -> tuple[Captured, str]:
     """Return the last response for the page itself and its media type, with the body unless that is HTML."""
     response = traffic.answer
     if response is None:
         return Captured(failure=_NOTHING), ""
     found = Captured(status=response.status, redirects=_redirects(response), final_url=as_sent(response.url))
-    if not carries_page(response.status):
+    if not carries_page(response.status) and not accepts_status(link.filters, response.status):
         return replace(found, headers=await _headers(response, None), failure=status_failure(response.status)), ""
     kind = (await response.header_value("content-type") or "").partition(";")[0].strip().lower()
     if kind in _HTML:

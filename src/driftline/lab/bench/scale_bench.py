@@ -163,6 +163,7 @@ def commands(port: int, pages: int, files: Files) -> list[Command]:
         ("changes", ("changes",)),
         ("changes --tag", ("changes", "--tag", _TAG)),
         ("history URL", ("history", page)),
+        ("values URL", ("values", page)),
         ("diff URL", ("diff", page)),
         ("feedback CHANGE", ("feedback", "10-2", "--noise")),
         ("feedback --list", ("feedback", "--list")),

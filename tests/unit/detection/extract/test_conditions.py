@@ -101,8 +101,8 @@ def test_a_condition_is_not_met_by_other_changes(condition: str, change: str) ->
 @pytest.mark.parametrize(
     "condition",
     [
-        "", "price", "price <", "< 40", "price < cheap", "cost < 40", "stock < 3", "stock drops", "price < 10 %", "drop >",
-        "drop > x %", '"Pro', '"" < 3', "price < 40 or price > 50", "price < 40 and", "appears", "price ~ 3",
+        "", "price", "price <", "< 40", "price < cheap", "cost < 40", "stock < 3", "stock drops", "price < 10 %",
+        "drop >", "drop > x %", '"Pro', '"" < 3', "price < 40 or price > 50", "price < 40 and", "appears", "price ~ 3",
     ],
 )  # fmt: skip
 def test_what_is_no_condition_is_refused_with_an_example(condition: str) -> None:

@@ -14,7 +14,7 @@ from driftline.detection.extract.filters import check_filters, how_read, merged_
 from driftline.errors import BadFilter, FailureKind, UnreadableBody
 from driftline.model.change import Importance, Region
 from driftline.model.outcome import Proof
-from driftline.model.page import FilterKind
+from driftline.model.page import REQUEST_FILTERS, FilterKind
 from support.making import failure_kind, job, why_failed
 
 DOCS = Path(__file__).parents[4] / "docs" / "filters.md"
@@ -94,7 +94,16 @@ def test_each_example_of_conditions_in_the_documentation_does_what_it_says(row: 
 
 def test_the_documentation_has_an_example_for_every_filter_of_lines_and_of_reports() -> None:
     shown = {name for heading in HEADINGS for row in table_below(heading) for name, _ in filters_of(code(row[2])[0])}
-    assert shown == {kind.value for kind in FilterKind} - {"select", "drop", "also", "read"}
+    of_requests = {kind.value for kind in REQUEST_FILTERS} | {"accept"}
+    assert shown == {kind.value for kind in FilterKind} - {"select", "drop", "also", "read"} - of_requests
+
+
+def test_the_documentation_names_every_filter_of_requests_with_values_that_are_taken() -> None:
+    examples = [example.strip("`") for row in table_below("Requests") for example in row[0].split("`, `")]
+    given = [one for example in examples for one in filters_of(example)]
+    assert {kind for kind, _ in given} == {kind.value for kind in REQUEST_FILTERS} | {"accept"}
+    for kind, value in given:
+        check_filters([(kind, value), ("data", "a=1")] if kind == "content-type" else [(kind, value)])
 
 
 @pytest.mark.parametrize(
@@ -143,6 +152,31 @@ def test_the_source_is_read_line_by_line() -> None:
     page = "<!doctype html>\n<p class=x>\n  Hidden   <i hidden>text</i>\n<script>let a = 1</script>"
     found = left("--read source --ignore doctype", page, HTML)
     assert found == ["<p class=x>", "Hidden <i hidden>text</i>", "<script>let a = 1</script>"]
+
+
+def test_a_line_that_comes_back_is_reported_unless_only_unseen_lines_are() -> None:
+    """Also with another line beside it, that never stood there."""
+    texts = ["One of them", "One of them | Two of them", "One of them", "One of them | Two of them",
+             "One of them | Two of them | Three of them"]  # fmt: skip
+    for options, reported in (
+        ("--only added", [True, False, True, True]),
+        ("--only unseen", [True, False, False, True]),
+    ):
+        filters = [list(one) for one in check_filters(filters_of(options))]
+        before = examine(job(texts[0].encode(), PLAIN, filters=filters))
+        blobs = list(before.blobs)
+        found: list[bool] = []
+        memory = b""
+        for number, text in enumerate(texts[1:], start=2):
+            body = text.replace(" | ", "\n").encode()
+            again = job(body, PLAIN, filters=filters, after=before, blobs=tuple(blobs))
+            seen = examine(again._replace(memory=memory, check=number))
+            assert seen.change is not None
+            assert seen.lesson is not None
+            found.append(seen.change.importance is Importance.IMPORTANT)
+            before, memory = seen, seen.lesson.memory
+            blobs += seen.blobs
+        assert found == reported
 
 
 @pytest.mark.parametrize("options", ["--keep 'no such text'", "--extract '/no such text/'", "--replace '/.*//'"])
@@ -213,7 +247,7 @@ def test_filters_are_merged_in_the_order_of_the_edits() -> None:
         ("--replace '/(/x/'", "is not a regular expression"),
         (r"--replace '/a/\1/'", "has a text that cannot be put in: invalid group reference"),
         ("--lines shuffle", "There is no 'lines shuffle': use sort, reverse or unique"),
-        ("--only changed", "There is no 'only changed': use added or removed"),
+        ("--only changed", "There is no 'only changed': use added, removed or unseen"),
         ("--lines ''", "is empty"),
         ("--only added --only removed", "exclude each other"),
         ("--read markup", "There is no 'read markup': use source"),

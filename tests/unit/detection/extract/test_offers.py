@@ -31,7 +31,8 @@ def offer(price: Any, currency: str = "EUR", availability: str = "InStock", **mo
 
 
 SHOPIFY = page(
-    """<div class="price price--on-sale"><div class="price__regular"><span class="price-item price-item--regular">$49.00 USD</span></div>
+    """<div class="price price--on-sale"><div class="price__regular"><span class="price-item
+    price-item--regular">$49.00 USD</span></div>
     <div class="price__sale"><s class="price-item price-item--regular">$49.00 USD</s>
     <span class="price-item price-item--sale price-item--last">$39.00 USD</span></div></div>
     <button type="submit" name="add" class="product-form__submit"><span>Add to cart</span></button>
@@ -43,13 +44,14 @@ SHOPIFY = page(
 WOOCOMMERCE = page(
     """<p class="price"><del aria-hidden="true"><span class="woocommerce-Price-amount amount"><bdi>1.499,00&nbsp;
     <span class="woocommerce-Price-currencySymbol">&euro;</span></bdi></span></del> <ins><span
-    class="woocommerce-Price-amount amount"><bdi>1.299,00&nbsp;<span class="woocommerce-Price-currencySymbol">&euro;</span>
+    class="woocommerce-Price-amount amount"><bdi>1.299,00&nbsp;<span
+    class="woocommerce-Price-currencySymbol">&euro;</span>
     </bdi></span></ins></p><p class="stock in-stock">Nur noch 3 vorrätig</p>""",
     json_ld({"@context": "https://schema.org/", "@graph": [
         {"@type": "BreadcrumbList", "itemListElement": []},
         {"@type": "Product", "name": "Blue pen", "offers": [{
             "@type": "Offer", "priceSpecification": [
-                {"@type": "UnitPriceSpecification", "price": "1299.00", "priceCurrency": "EUR", "valueAddedTaxIncluded": True},
+                {"@type": "UnitPriceSpecification", "price": "1299.00", "priceCurrency": "EUR"},
                 {"@type": "UnitPriceSpecification", "price": "1499.00", "priceCurrency": "EUR",
                  "priceType": "https://schema.org/ListPrice"},
             ], "availability": "https://schema.org/InStock"}]},
@@ -70,12 +72,14 @@ PRESTASHOP = page(
     itemprop="price" content="28.68">28,68 €</span></div></div></div>"""
 )
 OPENCART = page(
-    """<ul class="list-unstyled"><li>Brand: Pens</li><li>Availability: Out Of Stock</li></ul><ul class="list-unstyled"><li>
+    """<ul class="list-unstyled"><li>Brand: Pens</li><li>Availability: Out Of Stock</li></ul><ul
+    class="list-unstyled"><li>
     <span style="text-decoration: line-through;" class="price-old">$122.00</span></li><li><h2><span
     class="price-new">$110.00</span></h2></li><li>Ex Tax: $90.00</li></ul>"""
 )
 BIGCOMMERCE = page(
-    """<div class="price-section"><span data-product-price-without-tax class="price price--withoutTax">A$225.00</span></div>
+    """<div class="price-section"><span data-product-price-without-tax class="price
+    price--withoutTax">A$225.00</span></div>
     <input id="form-action-addToCart" class="button" type="submit" value="Add to Cart">""",
     """<meta property="product:price:amount" content="225"><meta property="product:price:currency" content="AUD">
     <meta property="og:availability" content="instock">""",
@@ -86,7 +90,8 @@ SQUARESPACE = page(
     <meta property="product:availability" content="oos">""",
 )
 SHOPWARE = page(
-    """<div class="product-detail-price-container"><meta itemprop="price" content="499.95"><p class="product-detail-price">
+    """<div class="product-detail-price-container"><meta itemprop="price" content="499.95"><p
+    class="product-detail-price">
     499,95&nbsp;€*</p></div><p class="delivery-information delivery-available"><link itemprop="availability"
     href="https://schema.org/InStock">Sofort verfügbar, Lieferzeit: 2-5 Tage</p>"""
 )
@@ -94,12 +99,15 @@ AMAZON = page(
     """<div id="corePrice_feature_div"><span class="a-price"><span class="a-offscreen">$1,099.99</span><span
     aria-hidden="true"><span class="a-price-symbol">$</span><span class="a-price-whole">1,099<span
     class="a-price-decimal">.</span></span><span class="a-price-fraction">99</span></span></span><span
-    class="a-price a-text-price basisPrice"><span class="a-offscreen">$1,299.00</span></span></div><div id="availability">
+    class="a-price a-text-price basisPrice"><span class="a-offscreen">$1,299.00</span></span></div><div
+    id="availability">
     <span class="a-size-medium a-color-success">Only 4 left in stock - order soon.</span></div><div
-    id="similarities_feature_div" class="a-carousel"><span class="a-price"><span class="a-offscreen">$3.99</span></span></div>"""
+    id="similarities_feature_div" class="a-carousel"><span class="a-price"><span
+    class="a-offscreen">$3.99</span></span></div>"""
 )
 EBAY = page(
-    """<div class="x-price-primary"><span class="ux-textspans">US $18.50</span></div><div class="x-quantity__availability">
+    """<div class="x-price-primary"><span class="ux-textspans">US $18.50</span></div><div
+    class="x-quantity__availability">
     <span>More than 10 available</span></div>""",
     json_ld(product(offer(18.5, "USD", shippingDetails={"shippingRate": {"value": "4.00"}}))),
 )
@@ -144,16 +152,20 @@ STEAM = page(
 )
 RAKUTEN = page(
     """<div itemscope itemtype="http://schema.org/Product"><span itemprop="name">Blue pen</span><div itemprop="offers"
-    itemscope itemtype="http://schema.org/Offer"><span class="price2" itemprop="price" content="12800">12,800円</span><meta
+    itemscope itemtype="http://schema.org/Offer"><span class="price2" itemprop="price"
+    content="12800">12,800円</span><meta
     itemprop="priceCurrency" content="JPY"></div><p class="inventory">在庫あり</p></div>"""
 )
 SALESFORCE = page(
     """<div class="prices"><div class="price"><span><del><span class="strike-through list"><span class="value"
-    content="120.00">CHF 120.00</span></span></del><span class="sales"><span class="value" content="89.90">CHF 89.90</span>
-    </span></span></div></div><div class="availability product-availability"><ul><li><div>Auf Lager</div></li></ul></div>"""
+    content="120.00">CHF 120.00</span></span></del><span class="sales"><span class="value" content="89.90">CHF
+    89.90</span>
+    </span></span></div></div><div class="availability product-availability"><ul><li><div>Auf
+    Lager</div></li></ul></div>"""
 )
 POLISH = page(
-    """<div class="product-price"><strong>1 249,50 zł</strong></div><div class="availability">Produkt niedostępny</div>"""
+    """<div class="product-price"><strong>1 249,50 zł</strong></div><div class="availability">Produkt
+    niedostępny</div>"""
 )
 INDIAN = page("""<div class="_30jeq3 price">₹1,29,999</div><button class="buy">Buy now</button>""")
 BROKEN = page(
@@ -166,7 +178,8 @@ BROKEN = page(
 )
 RDFA = page(
     """<div vocab="https://schema.org/" typeof="Product"><span property="name">Blue pen</span><div property="offers"
-    typeof="Offer"><span property="priceCurrency" content="DKK">kr.</span><span property="price" content="1000.00">1.000</span>
+    typeof="Offer"><span property="priceCurrency" content="DKK">kr.</span><span property="price"
+    content="1000.00">1.000</span>
     <link property="availability" href="https://schema.org/SoldOut"></div></div>"""
 )
 PLAIN = page(
@@ -190,7 +203,9 @@ SHOPS: Mapping[str, tuple[str, Sequence[str]]] = {
         "Price: €29.95", "Stock: in stock", "Size S: €29.95, out of stock", "Size M: €29.95, in stock",
         "Size L: €31.95, in stock",
     ]),
-    "sellers": (SELLERS, ["Price: 899.00 CHF", "Stock: in stock", "Alpha: 949.00 CHF, in stock", "Beta: 899.00 CHF, in stock"]),
+    "sellers": (SELLERS, [
+        "Price: 899.00 CHF", "Stock: in stock", "Alpha: 949.00 CHF, in stock", "Beta: 899.00 CHF, in stock",
+    ]),
     "variants": (VARIANTS, [
         "Price: £15.00", "Stock: in stock", "Blue pen, fine: £15.00, in stock", "Blue pen, broad: £17.50, out of stock",
     ]),
