@@ -15,7 +15,7 @@ from driftline.model.page import Safety
 from driftline.settings import parse_rate
 from driftline.store.history import Repository, Screenshots
 from driftline.store.ledger import Stalls
-from driftline.store.pages import Catalog
+from driftline.store.pages import Catalog, SharedFilters
 from driftline.store.visit_records import Visits
 from driftline.urls import host_of
 
@@ -56,6 +56,7 @@ class Workspace:
         self.catalog = Catalog(store, clock, settings.tracking)
         self.repository = Repository(store)
         self.screenshots = Screenshots(store)
+        self.shared_filters = SharedFilters(store)
         self.visits = Visits(store)
         self.stalls = Stalls(store)
         self._report_trouble: Callable[[str], None] = lambda _: None

@@ -79,6 +79,7 @@ _COMMANDS: tuple[tuple[str, str, Callable[..., None], type[PanelCommand]], ...] 
     (WATCH_LIST, "import", add_command.import_, PanelCommand),
     (WATCH_LIST, "list", watchlist.list_, PanelCommand),
     (WATCH_LIST, "edit", watchlist.edit, OrderedCommand),
+    (WATCH_LIST, "filters", watchlist.filters_, OrderedCommand),
     (WATCH_LIST, "remove", watchlist.remove, PanelCommand),
     (WATCH_LIST, "access", access.access, PanelCommand),
     (CHECKING, "check", check.check, PanelCommand),

@@ -21,7 +21,7 @@ from driftline.model.event import EventKind
 from driftline.model.outcome import Verdict
 from driftline.plurals import count
 from driftline.runtime import command_name
-from driftline.urls import without_password
+from driftline.urls import with_readable_hosts, without_password
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -67,9 +67,12 @@ _AGES = ((604_800, "week"), (86_400, "day"), (3_600, "hour"), (60, "minute"), (1
 def clean(text: str, *, lines: bool = False) -> str:
     """Return the text with every control character replaced.
 
-    With `lines`, for the text of a page, line ends and tabs stay; otherwise passwords in addresses are hidden.
+    With `lines`, for the text of a page, line ends and tabs stay; otherwise passwords in addresses are hidden, and host
+    names are shown as people type them.
     """
-    return text.translate(_CONTROLS_IN_LINES) if lines else without_password(text).translate(_CONTROLS)
+    if lines:
+        return text.translate(_CONTROLS_IN_LINES)
+    return with_readable_hosts(without_password(text)).translate(_CONTROLS)
 
 
 def clean_lines(text: str) -> str:

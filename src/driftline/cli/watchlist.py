@@ -1,4 +1,4 @@
-"""`list`, `edit`, `remove`: the watch list."""
+"""`list`, `edit`, `filters`, `remove`: the watch list."""
 
 from __future__ import annotations
 
@@ -205,6 +205,67 @@ def edit(
     if shown is not None:
         shown.print()
     warn_of_browser(page.render, watch_list.settings.browser)
+
+
+@takes_filters
+def filters_(
+    *,
+    tag: Annotated[
+        str | None,
+        typer.Option("--tag", metavar="TAG", help="Of the pages with this tag, now and later.", show_default=False),
+    ] = None,
+    every_page: Annotated[bool, typer.Option("--all", help="Of all pages, now and later.")] = False,
+    filters: list[Filter],
+    no_filters: Annotated[
+        bool, typer.Option("--no-filters", help="Remove these filters, before adding any.", rich_help_panel=WHAT_COUNTS)
+    ] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Set filters for all pages or those with a tag, or show them.
+
+    A page has those of all pages first, then those of its tags, then its own, which 'add' and 'edit' set.
+    """
+    from driftline.detection.extract.filters import merged_filters
+    from driftline.store.pages import check_tags
+
+    if tag is not None and every_page:
+        raise UsageError("Give either --tag or --all, not both.")
+    chosen = "" if tag is None else check_tags([tag])[0]
+    changes = bool(filters) or no_filters
+    if changes and tag is None and not every_page:
+        raise UsageError("Filters of which pages? Give --tag or --all; 'driftline edit' sets those of one page.")
+    with opened(store, make=False) as watch_list:
+        workspace = workspace_of(watch_list)
+        pages = 0
+        if changes:
+            pages = workspace.shared_filters.edit(
+                chosen, lambda kept: merged_filters(() if no_filters else kept, filters)
+            )
+        found = workspace.shared_filters.all()
+        unused = workspace.catalog.unused_tags([chosen]) if chosen else []
+    if tag is not None or every_page:
+        found = {chosen: found.get(chosen, ())}
+    if as_json:
+        print_json(_shared_as_json(found) | {"pages": pages if changes else None})
+        return
+    for name, some in found.items():
+        of = f"tag {name}" if name else "all pages"
+        say(clean(f"{of}: {describe_filters(some) or 'no filters'}"), f" ({count(pages, 'page')})" if changes else "")
+    if not found:
+        sentence = "No filters are set for all pages or tags: set one with 'driftline filters --tag TAG --ignore TEXT'."
+        say(sentence, to_stderr=True)
+    for name in unused:
+        say(clean(f"No page has the tag '{name}' yet: see the tags in use with 'driftline list'."), to_stderr=True)
+
+
+def _shared_as_json(found: dict[str, tuple[Filter, ...]]) -> dict[str, Any]:
+    return {
+        "filters": [
+            {"tag": name or None, "filters": [{"kind": kind, "value": value} for kind, value in some]}
+            for name, some in found.items()
+        ]
+    }
 
 
 def remove(

@@ -189,6 +189,8 @@ class FilterKind(StrEnum):
 
 #: filters that say how a page is requested, and which answers are the page: they leave its text as it is
 REQUEST_FILTERS = frozenset({FilterKind.METHOD, FilterKind.DATA, FilterKind.CONTENT_TYPE})
+#: filters of which a page has one
+SINGLE_FILTERS = REQUEST_FILTERS | {FilterKind.ONLY}
 #: filters that decide which changes are reported: they leave the text of a page as it is
 REPORTING_FILTERS = frozenset({
     FilterKind.TRIGGER, FilterKind.TRIGGER_REMOVED, FilterKind.QUIET_WHILE, FilterKind.ONLY, FilterKind.WHEN,
@@ -292,7 +294,10 @@ class Robots:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A URL that we watch, with its settings and where it stands."""
+    """A URL that we watch, with its settings and where it stands.
+
+    Its `filters` are those that it shares with all pages or with those of a tag, and then its `own_filters`.
+    """
 
     id: int
     url: str
@@ -309,6 +314,7 @@ class Page:
     title: str | None
     filters: tuple[Filter, ...] = ()
     render: Render | None = None
+    own_filters: tuple[Filter, ...] = ()
 
 
 def stored_render(settings: dict[str, Any]) -> Render | None:

@@ -33,7 +33,8 @@ class Accesses:
             mentioned = cast(pages.c.settings, Text).contains('"access"')
             of_pages = connection.execute(select(pages.c.url, pages.c.settings).where(mentioned).order_by(pages.c.id))
             found = {url: _read(settings) for url, settings in of_pages if "access" in settings}
-            return found, {name: _read(settings) for name, settings in connection.execute(select(tags))}
+            rows = connection.execute(select(tags)).all()
+            return found, {name: _read(settings) for name, settings in rows if "access" in settings}
 
     def of_page(self, page: Page) -> Access:
         """Return the access of this page itself, without that of its tags."""

@@ -8,16 +8,26 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from sqlalchemy import Text, and_, cast, delete, exists, func, insert, or_, select, update
+from sqlalchemy import Text, and_, bindparam, cast, delete, exists, func, insert, or_, select, true, update
 
 from driftline.durations import utc, utc_or_none
 from driftline.errors import BadSetting, FailureKind, StoreError, UnknownPage, UsageError
 from driftline.http.credentials import Access, CredentialScope
 from driftline.model.outcome import Incomparable, Verdict
-from driftline.model.page import REQUEST_FILTERS, Failure, Filter, FilterKind, Page, PageState, stored_render
+from driftline.model.page import (
+    REQUEST_FILTERS,
+    SINGLE_FILTERS,
+    Failure,
+    Filter,
+    FilterKind,
+    Page,
+    PageState,
+    stored_render,
+)
 from driftline.store.feedback import forget_on_hosts, keys_on_hosts
 from driftline.store.locks import count_revision, lock_addresses, lock_states, patiently, write_once
 from driftline.store.schema import checks, pages, states, versions
+from driftline.store.schema import tags as tag_settings
 from driftline.store.statements import in_batches
 from driftline.urls import HIDDEN, host_of, without_password
 from driftline.urls.canonical import acceptable, canonical, problem_with, reduced, written
@@ -31,6 +41,7 @@ if TYPE_CHECKING:
     from driftline.model.page import Render
     from driftline.store.engine import Store
 
+_FILTERS = ("filters", "own_filters")  # in the settings of a page
 _COMMITTED = 2_000  # pages added in one transaction: it should be short for other writers
 _PORTION = 1_000  # pages that are read at a time
 _Value = TypeVar("_Value")
@@ -63,7 +74,7 @@ class Catalog:
         forms = self._forms(urls)
         addresses = dict.fromkeys(patiently(lambda: self._names(forms), stopped).values())
         _refuse_both(filters, render)
-        values = self._values(every, tags, _stored(filters, render))
+        values = self._values(every, tags, _stored(filters, filters, render))
         return [url for _, fresh in self._add(in_batches(addresses, _COMMITTED), values, stopped) for url in fresh]
 
     def add_in_portions(
@@ -223,17 +234,19 @@ class Catalog:
             moves = target is not None and target != page.url
             if moves and connection.scalar(select(pages.c.id).where(pages.c.url == target)):
                 raise UsageError(f"{target} is watched already.")
-            new_filters = tuple(filters(page.filters))
+            own_filters = tuple(filters(page.own_filters))
             fetched = render(page.render)
-            _refuse_both(new_filters, fetched)
             address = target or page.url
             kept = page.tags if replaced is None else replaced
+            carried = list(dict.fromkeys(label for label in (*kept, *labels) if label not in untag))
+            new_filters = tuple(with_shared(_shared_by(connection, carried), own_filters))
+            _refuse_both(new_filters, fetched)
             values: dict[str, Any] = {
                 "url": address,
-                "tags": list(dict.fromkeys(label for label in (*kept, *labels) if label not in untag)),
+                "tags": carried,
                 "every": every if every is not None or clear_every else row.every,
                 "settings": _others(row.settings, keep_credentials=CredentialScope(page.url).covers(address))
-                | _stored(new_filters, fetched),
+                | _stored(new_filters, own_filters, fetched),
             }
             if moves or new_filters != page.filters or fetched != page.render:
                 # answers of another address, or texts by other filters, prove nothing: compare in full
@@ -335,6 +348,11 @@ def _insert_pages(portion: Sequence[str], values: dict[str, Any], connection: Co
     """Add those of these pages that are not watched, with these values. Returns the added ones."""
     lock_addresses(connection)
     fresh = [url for some in in_batches(portion) for url in _unwatched(connection, some)]
+    shared = _shared_by(connection, values["tags"])
+    if shared:
+        own = [Filter(FilterKind(kind), value) for kind, value in values["settings"].get("filters", ())]
+        settings = values["settings"] | _stored_filters(with_shared(shared, own), own)
+        values = values | {"settings": settings}
     for some in in_batches(fresh):
         connection.execute(insert(pages), [{"url": url, **values} for url in some])
         ids = connection.scalars(select(pages.c.id).where(pages.c.url.in_(some)))
@@ -394,9 +412,17 @@ _PAGES = (
 )  # fmt: skip
 
 
-def _stored(filters: Sequence[Filter], render: Render | None) -> dict[str, Any]:
-    """Return the settings of a page as they are stored, without defaults: most pages have none at all."""
+def _stored_filters(filters: Sequence[Filter], own: Sequence[Filter]) -> dict[str, Any]:
+    """Return the filters of a page as they are stored; its own ones only if it shares others, too."""
     found: dict[str, Any] = {"filters": [list(one) for one in filters]} if filters else {}
+    if len(own) < len(filters):
+        found["own_filters"] = [list(one) for one in own]
+    return found
+
+
+def _stored(filters: Sequence[Filter], own: Sequence[Filter], render: Render | None) -> dict[str, Any]:
+    """Return the settings of a page as they are stored, without defaults: most pages have none at all."""
+    found = _stored_filters(filters, own)
     if render is not None:
         given = {"mode": render.mode.value, "wait_for": render.wait_for, "steps": list(render.steps)}
         found["render"] = {name: value for name, value in given.items() if value}
@@ -417,7 +443,7 @@ def _refuse_both(filters: Sequence[Filter], render: Render | None) -> None:
 
 def _others(settings: dict[str, Any], *, keep_credentials: bool) -> dict[str, Any]:
     """Return the settings that `_stored` does not write; of the access only its proxy unless `keep_credentials`."""
-    found = {name: value for name, value in settings.items() if name not in ("filters", "render", "access")}
+    found = {name: value for name, value in settings.items() if name not in (*_FILTERS, "render", "access")}
     access = Access.from_stored(settings.get("access", {}))
     kept = access if keep_credentials else access.only_proxy()
     return found | ({"access": kept.stored()} if kept else {})
@@ -430,6 +456,86 @@ def _page(row: Row[Any]) -> Page:
         tags=tuple(row.tags), added_at=utc(row.added_at), checks=row.sequence,
         versions=row.version, checked_at=utc_or_none(row.checked_at), changed_at=utc_or_none(row.changed_at),
         verdict=Verdict(row.verdict) if row.verdict else None, failure=failure, failures=row.failures, title=row.title,
-        filters=tuple(Filter(FilterKind(kind), value) for kind, value in row.settings.get("filters", ())),
-        render=stored_render(row.settings),
+        filters=_read_filters(row.settings), render=stored_render(row.settings),
+        own_filters=_read_filters(row.settings, *reversed(_FILTERS)),
     )  # fmt: skip
+
+
+def _read_filters(settings: dict[str, Any], *names: str) -> tuple[Filter, ...]:
+    """Return the filters that settings have by the first of these names that they have, by default all of them."""
+    found = next((settings[name] for name in names or _FILTERS[:1] if name in settings), ())
+    return tuple(Filter(FilterKind(kind), value) for kind, value in found)
+
+
+class SharedFilters:
+    """The filters of a tag, or of all pages (an empty tag). Each page has them in its settings, before its own."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __repr__(self) -> str:
+        return f"<SharedFilters of {self._store!r}>"
+
+    def all(self) -> dict[str, tuple[Filter, ...]]:
+        """Return the filters of all pages and of tags, by tag."""
+        with self._store.read() as connection:
+            rows = connection.execute(select(tag_settings).order_by(tag_settings.c.name)).all()
+        return {name: found for name, settings in rows if (found := _read_filters(settings))}
+
+    def edit(self, tag: str, change: Callable[[Sequence[Filter]], Sequence[Filter]]) -> int:
+        """Change the filters of a tag, also of the pages that have it. Returns how many pages these are."""
+        with self._store.write() as connection:
+            # a tag without settings has no row that others could wait for, until it is inserted
+            settings = connection.execute(self._store.statements.tag, {"name": tag, "settings": {}}).scalar_one()
+            new = change(_read_filters(settings))
+            others = {name: value for name, value in settings.items() if name not in _FILTERS}
+            kept = others | _stored_filters(new, new)
+            this = tag_settings.c.name == tag
+            connection.execute(
+                update(tag_settings).where(this).values(settings=kept) if kept else delete(tag_settings).where(this)
+            )
+        changed, after = 0, 0
+        condition = true() if not tag else carries(self._store, tag)
+        while ids := self._portion(condition, after):
+            with self._store.write() as connection:
+                self._renew(connection, ids)
+            changed, after = changed + len(ids), ids[-1]
+        return changed
+
+    def _portion(self, condition: ColumnElement[bool], after: int) -> list[int]:
+        query = select(pages.c.id).where(condition, pages.c.id > after).order_by(pages.c.id).limit(_COMMITTED)
+        with self._store.read() as connection:
+            return list(connection.scalars(query))
+
+    def _renew(self, connection: Connection, ids: Sequence[int]) -> None:
+        """Set the filters of pages to those that they share now, and their own."""
+        query = select(pages.c.id, pages.c.tags, pages.c.settings).where(pages.c.id.in_(ids)).order_by(pages.c.id)
+        by_tag = dict(connection.execute(select(tag_settings.c.name, tag_settings.c.settings)).tuples().all())
+        changed: list[dict[str, Any]] = []
+        for page_id, labels, settings in connection.execute(query.with_for_update(key_share=True)).all():
+            own = _read_filters(settings, *reversed(_FILTERS))
+            shared = [one for name in ("", *labels) if name in by_tag for one in _read_filters(by_tag[name])]
+            new = with_shared(shared, own)
+            if tuple(new) != _read_filters(settings):
+                others = {name: value for name, value in settings.items() if name not in _FILTERS}
+                changed.append({"key": page_id, "settings": others | _stored_filters(new, own)})
+        if changed:
+            connection.execute(update(pages).where(pages.c.id == bindparam("key")), changed)
+            these = [one["key"] for one in changed]
+            lock_states(connection, these)
+            reset = update(states).where(states.c.page_id.in_(these))
+            connection.execute(reset.values(etag=None, last_modified=None, wire=b""))
+
+
+def _shared_by(connection: Connection, labels: Sequence[str]) -> list[Filter]:
+    """Return the filters that a page with these tags shares: those of all pages, then those of each tag."""
+    query = select(tag_settings.c.name, tag_settings.c.settings).where(tag_settings.c.name.in_(("", *labels)))
+    found = dict(connection.execute(query).tuples().all())
+    return [one for name in ("", *labels) if name in found for one in _read_filters(found[name])]
+
+
+def with_shared(shared: Sequence[Filter], own: Sequence[Filter]) -> list[Filter]:
+    """Return the filters of a page that shares some: its own come last, and replace those it can have one of."""
+    given = {one.kind for one in own}
+    kept = [one for one in dict.fromkeys(shared) if one.kind not in SINGLE_FILTERS or one.kind not in given]
+    return [*kept, *own]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from functools import lru_cache
 
 HIDDEN = "***"
 _AS_HIDDEN = rf"\1:{HIDDEN}@"
@@ -17,6 +19,9 @@ _NO_PORT = re.compile(r"(?:(?<=//)|(?<=:/))(?!\[)([^\s:/?#@'\"]*):(?!\d{0,5}(?:[
 _ONE_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*:?[/\\]+|[/\\]*)(?!mailto:)([^:/?#@\[]*):(?!\d{0,5}[/?#])", re.IGNORECASE)
 # PostgreSQL takes a password as a parameter too; a "'" may end a quoted URL
 _DATABASE_URL = re.compile(r"postgres(?:ql)?(?:\+\w+)?://(?:[^\s'\"]|'(?=[^\s.,:;)]))+", re.IGNORECASE)
+_ENCODED = re.compile(r"(?<![\w-])xn--[a-z0-9-]{1,59}")
+_WRITTEN_TOGETHER = ({"CJK", "HIRAGANA", "KATAKANA", "LATIN"}, {"CJK", "HANGUL", "LATIN"}, {"CJK", "BOPOMOFO", "LATIN"})
+_LOOK_LIKE_LATIN = frozenset("асԁеһіјӏорԛѕԝхуъьгвкмнтьЅІЈαικνορτυχωεηγβցհլոոսօզЬ")
 _PASSWORD_PARAMETER = re.compile(r"([?&](?:ssl)?password=)[^&]*", re.IGNORECASE)
 
 
@@ -52,6 +57,35 @@ def as_sent(url: str) -> str:
     scheme, separator, rest = url.partition("#")[0].partition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}"
+
+
+def with_readable_hosts(text: str) -> str:
+    """Return the text with international host names as people type them: `münchen.de` for `xn--mnchen-3ya.de`.
+
+    A name stays as it is sent if it mixes scripts, or has only letters that look like others: it may pose as another.
+    """
+    return _ENCODED.sub(_decoded, text) if "xn--" in text else text
+
+
+@lru_cache(4_096)
+def _readable(label: str) -> str:
+    try:
+        name = label[4:].encode("ascii").decode("punycode")
+    except (UnicodeError, OverflowError):
+        return label
+    if name.isascii() or name != unicodedata.normalize("NFKC", name).lower():
+        return label
+    letters = [letter for letter in name if letter.isalpha() or unicodedata.category(letter).startswith("M")]
+    scripts = {unicodedata.name(letter, "?").partition(" ")[0] for letter in letters}
+    together = next((some for some in _WRITTEN_TOGETHER if scripts <= some), None)
+    odd = any(not one.isalnum() and one != "-" and not unicodedata.category(one).startswith("M") for one in name)
+    if odd or not letters or (len(scripts) > 1 and together is None):
+        return label
+    return label if all(letter in _LOOK_LIKE_LATIN for letter in letters) else name
+
+
+def _decoded(found: re.Match[str]) -> str:
+    return _readable(found[0])
 
 
 def host_of(url: str) -> str:

@@ -34,6 +34,7 @@ from driftline.model.page import (
     ACCEPT_EMPTY,
     REPORTING_FILTERS,
     REQUEST_FILTERS,
+    SINGLE_FILTERS,
     Also,
     ChangeSide,
     Filter,
@@ -63,7 +64,6 @@ _IN_ORDER = (
 _VALUES: dict[FilterKind, tuple[str, ...]] = {
     FilterKind.LINES: (*LineOrder,), FilterKind.ONLY: (*ChangeSide,), FilterKind.READ: (_SOURCE, _OFFERS),
 }  # fmt: skip
-_ONE_VALUE = (FilterKind.ONLY, FilterKind.METHOD, FilterKind.DATA, FilterKind.CONTENT_TYPE)  # that a page can have
 _APART_FROM_TEXT = REPORTING_FILTERS | REQUEST_FILTERS | {FilterKind.ACCEPT}
 _METHODS = ("GET", "POST", "PUT")
 _STATUS = re.compile(r"[1-9]\d\d|[1-9]xx")
@@ -223,7 +223,7 @@ def merged_filters(before: Sequence[Filter], added: Sequence[Filter]) -> list[Fi
     One that is there already is not added again, except among those that change lines one after the other.
     """
     merged = list(before)
-    replaced = {one.kind for one in added if one.kind in _ONE_VALUE}
+    replaced = {one.kind for one in added if one.kind in SINGLE_FILTERS}
     merged = [one for one in merged if one.kind not in replaced]
     merged += [one for one in added if one not in merged or one.kind in _IN_ORDER]
     sieve = sieve_of(merged)
@@ -233,7 +233,7 @@ def merged_filters(before: Sequence[Filter], added: Sequence[Filter]) -> list[Fi
 
 
 def _check_together(sieve: Sieve, filters: Sequence[Filter]) -> None:
-    values = {kind: {one.value for one in filters if one.kind is kind} for kind in _ONE_VALUE}
+    values = {kind: {one.value for one in filters if one.kind is kind} for kind in SINGLE_FILTERS}
     sides = values[FilterKind.ONLY]
     several = next((kind for kind in REQUEST_FILTERS if len(values[kind]) > 1), None)
     if several is not None:

@@ -156,6 +156,7 @@ def commands(port: int, pages: int, files: Files) -> list[Command]:
         ("edit URL --every", ("edit", page, "--every", "1d")),
         ("access URL", ("access", page)),
         ("access URL --header", ("access", page, "--header", "X-Lab: 1")),
+        ("filters --tag --ignore", ("filters", "--tag", _TAG, "--ignore", "no such line")),
         ("access --tag --header", ("access", "--tag", _TAG, "--header", "X-Lab: 1")),
         ("visit URL", ("visit", page)),
         ("show URL", ("show", page)),
