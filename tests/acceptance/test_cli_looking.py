@@ -141,10 +141,11 @@ def test_a_difference_is_unified_when_piped_and_by_word_on_a_terminal(driftline:
     assert "-The price is five euros." in lines
     assert "+The price is six euros." in lines
     words = driftline("diff", page, "1", "2", "--words").out
-    assert words.startswith("The price is [-five-]{+six+} euros.\n")
+    assert words.startswith(f"{page}  version 1 (")
+    assert words.splitlines()[1:3] == ["line 1", "The price is [-five-]{+six+} euros."]
     status, shown = driftline.on_terminal("diff", page)
     assert status == 0
-    assert "\x1b[9;31mfive\x1b[0m\x1b[32msix\x1b[0m" in shown
+    assert "\x1b[9;31mfive\x1b[0m\x1b[2m → \x1b[0m\x1b[32msix\x1b[0m" in shown, "also without colours it is clear"
     found = driftline.json("diff", page)
     assert (found["from_version"], found["to_version"], found["equal"]) == (1, 2, False)
     assert {"kind": "removed", "text": "five"} in found["words"][0]
@@ -219,7 +220,8 @@ def test_a_block_that_moved_is_shown_as_moved(driftline: Command, site: Site) ->
     driftline("check", url)
 
     shown = driftline("diff", url, "--words").out
-    assert shown == f"<~moved to line 4: {block}~>\n···\n<~moved from line 1: {block}~>\n"
+    moved = ["line 1", f"<~moved to line 4: {block}~>", "line 4", f"<~moved from line 1: {block}~>"]
+    assert shown.splitlines()[1:] == moved
     first, second = driftline.json("diff", url)["words"]
     where = {"kind": "moved", "text": block, "from_line": 1, "to_line": 4}
     assert (first, second) == ([where | {"shown_at": "from"}], [where | {"shown_at": "to"}])

@@ -106,6 +106,27 @@ class PageHistory:
         before, after = self._versions(url, old, new)
         return by_word(before.words, after.words)
 
+    def headings_of_diff(self, url: str, old: int | None = None, new: int | None = None) -> list[str]:
+        """Return the heading above each place of `word_diff`, or the number of its line if there is none."""
+        from driftline.detection.diff.text_diff import starts
+        from driftline.detection.extract.document import Extraction
+        from driftline.errors import UnreadableBody
+
+        before, after = self._versions(url, old, new)
+        lines = after.words.split("\n")
+        try:
+            filters = self._workspace.catalog.find(url).filters
+            headings = (
+                Extraction(after.body, f"{after.content_type}; charset={after.charset}", filters).blocks().headings
+            )
+        except UnreadableBody:
+            headings = set()
+        found: list[str] = []
+        for start in starts(before.words, after.words):
+            above = next((lines[at] for at in range(min(start, len(lines)) - 1, -1, -1) if lines[at] in headings), None)
+            found.append(above or f"line {start + 1:,}")
+        return found
+
     def html_diff(self, url: str, old: int | None = None, new: int | None = None) -> str:
         """Return the differences between two versions as one HTML document, which is safe to open."""
         from driftline.detection.diff.html_diff import render

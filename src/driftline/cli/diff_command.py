@@ -10,11 +10,13 @@ import typer
 
 from driftline.api import workspace_of
 from driftline.cli.options import JsonOption, PageOrChangeArgument, StoreOption, is_change_id, opened
-from driftline.cli.output import clean, fields, out, print_json, say
+from driftline.cli.output import clean, fields, local_time, out, print_json, say
 from driftline.errors import DriftlineError, UsageError
 from driftline.plurals import count
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.text import Text
 
     from driftline.detection.diff.markup import MarkupChange
@@ -80,6 +82,8 @@ def diff(
         kinds = watch_list.history.markup_changes(page.url, before, after)
         wanted = out().is_terminal if words is None else words
         places = watch_list.history.word_diff(page.url, before, after) if (wanted or as_json) and unified else []
+        headings = watch_list.history.headings_of_diff(page.url, before, after) if wanted and places else []
+        times = [watch_list.history.version(page.url, number).at for number in (before, after)] if headings else []
     if as_json:
         pieces = [[_piece_as_json(piece) for piece in place] for place in places]
         named = {"url": page.url, "from_version": before, "to_version": after}
@@ -87,7 +91,9 @@ def diff(
         found = {"equal": not unified, "unified": unified, "words": pieces, "cells": [cell._asdict() for cell in cells]}
         print_json({**named, **found, "kinds": others})
     elif wanted and unified:
-        _print_words(places)
+        versions = [f"version {number} ({local_time(at)})" for number, at in zip((before, after), times, strict=True)]
+        say((clean(page.url), "bold"), (f"  {' → '.join(versions)}", "dim"))
+        _print_words(places, headings)
         _print_cells(cells)
         _print_kinds(kinds, same_text=False)
     elif unified:
@@ -134,16 +140,22 @@ def _print_cells(cells: list[ChangedCell], *, to_stderr: bool = False) -> None:
         say((f"  … and {len(cells) - _SHOWN_CELLS:,} more", "dim"), to_stderr=to_stderr)
 
 
-def _print_words(places: list[list[WordPiece]]) -> None:
-    """Print every place that differs, removed words first; without colour, in brackets as wdiff does."""
+def _print_words(places: list[list[WordPiece]], headings: Sequence[str]) -> None:
+    """Print every place that differs below its heading, removed words first; without colour in brackets, as wdiff does.
+
+    In colour an arrow stands between what was replaced and what replaced it, which colours alone would not part.
+    """
     from rich.text import Text
 
     colours = out().color_system is not None and not out().no_color
-    for number, place in enumerate(places):
-        if number:
-            say(("···", "dim"))
+    shown = ""
+    for place, heading in zip(places, headings, strict=True):
+        say((clean(heading) if heading != shown else "···", "cyan" if heading != shown else "dim"))
+        shown = heading
         line = Text()
-        for piece in place:
+        for before, piece in zip((None, *place), place, strict=False):
+            if colours and before is not None and (before.kind, piece.kind) == ("removed", "added"):
+                line.append("\n" if "\n" in before.text + piece.text else " → ", "dim")
             _append(line, piece, colours=colours)
         _print_text(line)
 

@@ -510,7 +510,7 @@ class SharedFilters:
     def _renew(self, connection: Connection, ids: Sequence[int]) -> None:
         """Set the filters of pages to those that they share now, and their own."""
         query = select(pages.c.id, pages.c.tags, pages.c.settings).where(pages.c.id.in_(ids)).order_by(pages.c.id)
-        by_tag = dict(connection.execute(select(tag_settings.c.name, tag_settings.c.settings)).tuples().all())
+        by_tag = {name: stored for name, stored in connection.execute(select(tag_settings))}  # noqa: C416 rows are no pairs
         changed: list[dict[str, Any]] = []
         for page_id, labels, settings in connection.execute(query.with_for_update(key_share=True)).all():
             own = _read_filters(settings, *reversed(_FILTERS))
@@ -530,7 +530,7 @@ class SharedFilters:
 def _shared_by(connection: Connection, labels: Sequence[str]) -> list[Filter]:
     """Return the filters that a page with these tags shares: those of all pages, then those of each tag."""
     query = select(tag_settings.c.name, tag_settings.c.settings).where(tag_settings.c.name.in_(("", *labels)))
-    found = dict(connection.execute(query).tuples().all())
+    found = {name: stored for name, stored in connection.execute(query)}  # noqa: C416 rows are no pairs
     return [one for name in ("", *labels) if name in found for one in _read_filters(found[name])]
 
 

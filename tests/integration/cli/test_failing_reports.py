@@ -63,7 +63,7 @@ def test_a_check_says_so_in_words_and_names_no_page_twice(
     lines = told("check").splitlines()
     assert lines[0] == f"failing           {url}  2 checks in a row failed. The server answered 404 Not Found."
     assert [line for line in lines if url in line] == lines[:1]
-    site.put("/gone", "It is here after all, and says so in words.")
+    site.put("/gone", "It is here, and says so in some words.")
     lines = told("check").splitlines()
     assert lines[0] == f"recovered         {url}  The page could be read again, after 2 checks that failed."
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import example, given, settings
@@ -23,6 +24,7 @@ from driftline.pipeline.recorder import Recorder
 from driftline.pipeline.sources import LinkQueue
 from driftline.pipeline.stop import Ending
 from driftline.pipeline.watchdog import Stall, threads_at
+from driftline.settings import Settings
 from support import making
 from support.hosts import Records
 from support.servers import Answer, Request, Server, answer, html, redirect
@@ -31,12 +33,12 @@ from support.worlds import WIRINGS, Painter, StagesWith, World
 #: what becomes of a page, on the way or at a step
 FATES = (
     "same", "changed", "failed", "shell", "rendered", "rendered changed", "hung up", "busy", "redirected",
-    "settle raises", "recall raises", "compare raises", "store fails", "recorder fails", "reading stopped", "held",
-    "held when confirmed", "stop", "right lost", "stalled",
+    "settle raises", "recall raises", "compare raises", "confirm raises", "store fails", "recorder fails",
+    "reading stopped", "held", "held when confirmed", "stop", "right lost", "stalled",
 )  # fmt: skip
 
 
-CHANGED = ("changed", "rendered changed", "held when confirmed")
+CHANGED = ("changed", "rendered changed", "held when confirmed", "confirm raises")
 
 
 class RightToCheck:
@@ -100,6 +102,8 @@ class Fates:
         return New(document, examined, version)
 
     def confirm(self, found: list[tuple[Changed, Document]]) -> list[Outcome]:
+        if any(self.of(outcome.document) == "confirm raises" for outcome, _ in found):
+            raise ZeroDivisionError
         for outcome, _ in found:  # as it is done in earnest: nobody needs these any more
             outcome.document.release_body()
         return [replace(outcome, pair=None, version=making.new_version()) for outcome, _ in found]
@@ -240,6 +244,27 @@ def test_second_fetches_that_had_not_begun_when_a_run_gives_up_give_back_their_p
         confirmer.close()
         recorder.close()
     assert left_over([polite.statistics(), confirmer.statistics()]) == []
+
+
+def test_a_change_that_comes_while_the_confirmer_gives_up_gives_back_its_room() -> None:
+    given = making.settings(robots="ignore", host_connections=1_000)
+    steps = Fates(["changed"], Stop())
+    recorder: Recorder[Outcome] = Recorder(Failing(steps))
+
+    class GivingUp:
+        """Settings that are read between the moment when room was found and that when the change is queued."""
+
+        def __getattr__(self, name: str) -> object:
+            if name == "allow_networks":
+                confirmer.abandon()
+            return getattr(given, name)
+
+    polite = PoliteLinks(LinkQueue(iter([])), given, Records(), links=lambda _: [], record=recorder.add)
+    confirmer = Confirmer(steps, recorder, cast("Settings", GivingUp()), polite)
+    confirmer.add([making.changed(making.document(Link(0, "http://page.example/", 1, None), b"", 200))])
+    recorder.close()
+    assert confirmer.statistics().acquired == 1
+    assert left_over([confirmer.statistics()]) == []
 
 
 def test_the_report_of_a_check_lists_its_resources_with_none_in_use(tmp_path: Path) -> None:

@@ -63,6 +63,20 @@ def test_everything_that_was_added_is_committed_in_order_by_the_end() -> None:
     assert not recorder.failed
 
 
+def test_what_is_added_while_a_commit_fails_gives_back_its_room() -> None:
+    notebook = Notebook(StoreError("The disk is full."))
+    notebook.gate.clear()
+    recorder = Recorder(notebook)
+    recorder.add([outcome(1)])
+    notebook.reached.wait()
+    recorder.add([outcome(2)])
+    notebook.gate.set()
+    with pytest.raises(StoreError):
+        recorder.close()
+    used = recorder.statistics()
+    assert (used.acquired, used.released, used.in_use) == (2, 2, 0)
+
+
 def test_outcomes_of_many_threads_are_committed_once_each() -> None:
     notebook = Notebook()
     recorder = Recorder(notebook)

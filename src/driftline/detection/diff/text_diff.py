@@ -11,7 +11,9 @@ from driftline.detection.diff.align import WORD, AlignedLine, Gap, align, gaps, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-_TOKEN = re.compile(rf"(\s*)({WORD}|[^\w\s]|\Z)")
+# a number is one token with its separators and a currency before it: half a price says nothing
+_NUMBER = r"[$€£¥]?\d+(?:[.,:]\d+)+(?!\w)|[$€£¥]\d+(?!\w)"
+_TOKEN = re.compile(rf"(\s*)({_NUMBER}|{WORD}|[^\w\s]|\Z)")
 _TORN = 12  # characters of unchanged text between two changes that would only split a rewritten sentence
 
 
@@ -64,6 +66,18 @@ def by_word(old: str, new: str) -> list[list[WordPiece]]:
     before, after = old.split("\n"), new.split("\n")
     places = groupby(align(before, after), key=lambda row: row.kind == "same")
     return [_place(rows, before, after) for same, rows in places if not same]
+
+
+def starts(old: str, new: str) -> list[int]:
+    """Return the number of the line of the new text, from 0, at which each place of `by_word` begins."""
+    found: list[int] = []
+    following = 0
+    for same, rows in groupby(align(old.split("\n"), new.split("\n")), key=lambda row: row.kind == "same"):
+        numbers = [row.new for row in rows if row.kind not in ("removed", "left")]
+        if not same:
+            found.append(numbers[0] if numbers else following)
+        following = max(numbers, default=following - 1) + 1
+    return found
 
 
 def moves_of(rows: Iterable[AlignedLine]) -> Iterator[tuple[AlignedLine, Move | None]]:

@@ -3,14 +3,44 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.detection.diff.text_diff import Move, WordPiece, by_word, in_line, unified
+from driftline.detection.diff.text_diff import Move, WordPiece, by_word, in_line, starts, unified
 from support.properties import searched
 
 MOVED = "A paragraph that goes elsewhere."
 LINES = st.lists(st.text(alphabet="ab ,.é", max_size=8), max_size=8).map("\n".join)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "removed", "added"),
+    [
+        ("Price: €39.99 with VAT", "Price: €29.99 with VAT", "€39.99", "€29.99"),
+        ("It costs 1,299.00 now", "It costs 1,199.00 now", "1,299.00", "1,199.00"),
+        ("Version 2.5.3 is out", "Version 2.5.4 is out", "2.5.3", "2.5.4"),
+        ("Open until 18:30 today", "Open until 19:30 today", "18:30", "19:30"),
+        ("It takes 3 days.", "It takes 4 days.", "3", "4"),
+        ("See page 3.", "See page 4.", "3", "4"),
+    ],
+)
+def test_a_number_is_replaced_as_a_whole(old: str, new: str, removed: str, added: str) -> None:
+    changed = [(piece.kind, piece.text) for piece in in_line(old, new) if piece.kind != "same"]
+    assert changed == [("removed", removed), ("added", added)]
+
+
+@given(old=LINES, new=LINES)
+def test_each_place_that_differs_begins_at_a_line_of_the_new_text_or_at_its_end(old: str, new: str) -> None:
+    found = starts(old, new)
+    assert len(found) == len(by_word(old, new))
+    assert found == sorted(found)
+    assert all(0 <= start <= len(new.split("\n")) for start in found)
+
+
+def test_places_begin_where_lines_were_added_replaced_or_removed() -> None:
+    assert starts("a\nb\nc\nd", "x\na\nB b\nd\ne") == [0, 2, 4]
+    assert starts("a\nb", "a") == [1]
 
 
 def test_equal_texts_have_no_difference() -> None:
