@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from command import Command
+from command import Command, without_styles
 from support.servers import Site
 
 
@@ -266,3 +267,26 @@ def test_the_blocks_of_a_page_are_shown_with_the_selectors_that_lead_to_them(dri
     assert (block["text"], block["links"], block["attributes"]) == ("The price is six euros.", [], [])
     refused = driftline("show", page, "--blocks", "--raw")
     assert (refused.status, refused.err) == (2, "driftline: Give either --raw or --blocks, not both.\n")
+
+
+def test_nothing_that_is_needed_is_cut_off_on_a_narrow_terminal(driftline: Command, site: Site) -> None:
+    """Ids of changes, sentences about failures, selectors and the reasons of the schedule."""
+    url = site.put("/a/long/address/of/a/page/that/is/watched.html", "The price is five euros.")
+    driftline("add", url)
+    driftline("check")
+    site.put("/a/long/address/of/a/page/that/is/watched.html", "The price is six euros.")
+    driftline("check")
+    site.pages.clear()
+    for _ in range(3):
+        driftline("check")
+
+    def shown(*arguments: str) -> str:
+        lines = without_styles(driftline.on_terminal(*arguments, COLUMNS="80")[1]).splitlines()
+        assert all(len(line) <= 80 for line in lines), lines
+        return " ".join(" ".join(lines).split())
+
+    history = shown("history", url)
+    assert "3 checks in a row failed. The server answered 404 Not Found." in history
+    assert re.search(r"change \d+-2: ", history)
+    assert "failed 3 times, last " in shown("schedule")
+    assert "body > p" in shown("show", url, "--blocks")

@@ -29,7 +29,7 @@ def test_the_schedule_says_what_comes_next_and_why(driftline: Command, site: Sit
     assert terms[asked]["due_at"] > 0
     assert datetime.fromisoformat(terms[asked]["due"]).timestamp() == pytest.approx(terms[asked]["due_at"])
     assert datetime.fromisoformat(terms[asked]["tried"]).timestamp() == pytest.approx(terms[asked]["tried_at"])
-    assert terms[asked]["why"].startswith("every 5m; last checked")
+    assert terms[asked]["why"].startswith("every 5m; checked")
     assert (terms[usual]["why"], terms[usual]["tried"]) == ("never checked", None)
     assert (terms[usual]["lane"], terms[usual]["days"]) == ("new", None)
     told = driftline("schedule", "--limit", "1", "--budget", "10/m")
@@ -42,8 +42,8 @@ def test_the_schedule_says_what_comes_next_and_why(driftline: Command, site: Sit
         "2 pages, 12 checks an hour at set intervals, the others about once an hour, the longest unchecked first.\n"
     )
     driftline("check")
-    assert "longest unchecked first; last checked" in driftline("schedule", "--policy", "uniform").out
-    assert "in the order of visits; last checked" in driftline("schedule", "--policy", "intelligent").out
+    assert "longest unchecked first; checked" in driftline("schedule", "--policy", "uniform").out
+    assert "in the order of visits; checked" in driftline("schedule", "--policy", "intelligent").out
 
 
 def test_a_page_is_ranked_by_what_its_check_is_worth(driftline: Command, site: Site) -> None:

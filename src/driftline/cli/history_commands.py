@@ -68,7 +68,7 @@ _COLUMNS = (
     Column(name="ms", right=True, optional=True, keep=1),
     Column(name="size", right=True, optional=True, keep=2),
     Column(name="version", right=True, optional=True, keep=4),
-    Column(name="what", least=44, keep=5),
+    Column(name="what", least=44, keep=5, wraps=True),
 )
 _BLOCK_COLUMNS = (
     Column(name="role"),
@@ -260,6 +260,10 @@ def _show_blocks(found: Sequence[TextBlock], *, as_json: bool) -> None:
              "attributes": [{"name": name, "value": value} for name, value in one.attributes]}
             for one in found
         ])  # fmt: skip
+    elif out().is_terminal:  # a selector that is cut is of no use
+        for one in found:
+            say((f"{one.role:<10}", "cyan"), clean(one.text))
+            say(" " * 10, (clean(one.path), "dim"))
     else:
         print_table(_BLOCK_COLUMNS, [(one.role, one.path, one.text) for one in found])
 

@@ -61,6 +61,7 @@ _ID_WIDTH = 6  # characters, of most ids of changes
 _GAP = "  "
 _INDENT = " " * 4
 _UNBOUNDED = 1_000_000  # columns: piped output must not be wrapped
+_HALF_A_YEAR = 180 * 86_400  # seconds
 _AGES = ((604_800, "week"), (86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 
@@ -202,6 +203,14 @@ def local_time(at: datetime | float) -> str:
     """Return a time, a `datetime` or seconds since 1970, for people: date and time in their time zone."""
     moment = at if isinstance(at, datetime) else datetime.fromtimestamp(at, UTC)
     return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def short_time(at: float, now: float) -> str:
+    """Return a time for a narrow table on a terminal: without the seconds, and without the date if it is today's."""
+    moment, today = (datetime.fromtimestamp(one, UTC).astimezone() for one in (at, now))
+    if moment.date() == today.date():
+        return moment.strftime("%H:%M")
+    return moment.strftime("%m-%d %H:%M" if abs(at - now) < _HALF_A_YEAR else "%Y-%m-%d")
 
 
 def ago(at: datetime | None, now: float) -> str:

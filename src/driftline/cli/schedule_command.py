@@ -10,7 +10,7 @@ import typer
 
 from driftline.api import workspace_of
 from driftline.cli.options import BudgetOption, JsonOption, PolicyOption, StoreOption, UsualOption, opened
-from driftline.cli.output import NOTHING_YET, iso, local_time, print_json, say
+from driftline.cli.output import NOTHING_YET, iso, local_time, out, print_json, say, short_time
 from driftline.cli.text_tables import Column, print_table
 from driftline.durations import utc_or_none
 from driftline.model.page import Lane
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from driftline.schedule.forecast import ScheduledCheck
 
 _COLUMNS = (
-    Column(name="url", least=26, keep=1, middle=True),
+    Column(name="url", least=24, keep=1, middle=True),
     Column(name="next check"),
-    Column(name="why", least=22, keep=2),
     Column(name="likely changed", right=True, optional=True),
+    Column(name="why", least=40, keep=2, wraps=True),
 )
 _SOON = 60.0  # seconds: a forecast is not more exact than that
 # what the budget is spent on until then may change, so the time is a guess
@@ -67,15 +67,22 @@ def _row(one: ScheduledCheck) -> list[str]:
     when = _likely(one.due_at, now) if one.lane in _BY_BUDGET else _when(one.due_at, now)
     if one.lane is Lane.UNSAFE:
         when = "never"
-    return [one.url, when, one.why(now), "" if one.days is None else f"{one.chance:.0%}"]
+    return [one.url, when, "" if one.days is None else f"{one.chance:.0%}", one.why(now)]
 
 
 def _when(at: float | None, now: float) -> str:
     if at is None:
         return "when other pages leave budget"
-    return "now" if at <= now else local_time(at)
+    return "now" if at <= now else _time(at, now)
 
 
 def _likely(at: float | None, now: float) -> str:
     """Return the time of a check that depends on what the budget is spent on until then."""
-    return f"about {local_time(at)}" if at is not None and at > now + _SOON else _when(at and at - _SOON, now)
+    if at is None or at <= now + _SOON:
+        return _when(at and at - _SOON, now)
+    return f"~{_time(at, now)}" if out().is_terminal else f"about {_time(at, now)}"
+
+
+def _time(at: float, now: float) -> str:
+    """Return a time in full, or in short on a terminal, where the reason should fit beside it."""
+    return short_time(at, now) if out().is_terminal else local_time(at)

@@ -21,7 +21,8 @@ _PORTION = 1_000  # rows
 class Column:
     """A column. On a narrow terminal it is cut to its `least` width, or left out if it is `optional`.
 
-    Columns with a low `keep` are cut or left out first. URLs are cut in the `middle`, because their end says most.
+    Columns with a low `keep` are cut or left out first. URLs are cut in the `middle`, because their end says most. What
+    is too long for a last column that `wraps` goes on below.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Column:
     optional: bool = False
     keep: int = 0
     middle: bool = False
+    wraps: bool = False
     style: str = ""
 
 
@@ -62,11 +64,17 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str | Styled]
     whole = not console.is_terminal
     shown = [place for place, width in enumerate(widths) if width]
 
+    before_last = sum(widths[place] + len(_GAP) for place in shown[:-1])
+
     def line(cells: Sequence[str], styles: Sequence[str]) -> Text:
         text = Text(no_wrap=True, end="")
         for place in shown:
             width, cell = widths[place], cells[place]
             if cell_len(cell) > width and not whole:
+                if columns[place].wraps and place == shown[-1]:
+                    parts = [part.plain.rstrip() for part in Text(cell).wrap(console, width)]
+                    text.append(f"\n{' ' * before_last}".join(parts), styles[place])
+                    return text
                 cell = _cut(cell, width, middle=columns[place].middle)
             blank = " " * (width - cell_len(cell))
             if columns[place].right:

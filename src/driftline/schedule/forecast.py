@@ -56,7 +56,7 @@ class ScheduledCheck:
 
     def why(self, now: float) -> str:
         """Return in plain words why the page is checked when it is, for a table: without a full stop."""
-        checked = "never checked" if self.days is None else f"last checked {_short(self.days * _DAY)} ago"
+        checked = "never checked" if self.days is None else f"checked {_short(self.days * _DAY)} ago"
         match self.lane:
             case Lane.NEW:
                 return checked

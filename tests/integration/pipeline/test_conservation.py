@@ -18,6 +18,7 @@ from driftline.errors import RunStalled, RunStopped, StoreError, StoreUnavailabl
 from driftline.fetch.politeness import PoliteLinks
 from driftline.model.outcome import Blob, Changed, Document, Failed, Link, New, Outcome, Pair
 from driftline.model.page import Render, RenderMode
+from driftline.pipeline.browser_lane import BrowserLane
 from driftline.pipeline.confirmer import Confirmer
 from driftline.pipeline.pipeline import Pipeline, open_workers
 from driftline.pipeline.recorder import Recorder
@@ -34,7 +35,7 @@ from support.worlds import WIRINGS, Painter, StagesWith, World
 FATES = (
     "same", "changed", "failed", "shell", "rendered", "rendered changed", "hung up", "busy", "redirected",
     "settle raises", "recall raises", "compare raises", "confirm raises", "store fails", "recorder fails",
-    "reading stopped", "held", "held when confirmed", "stop", "right lost", "stalled",
+    "browser raises", "reading stopped", "held", "held when confirmed", "stop", "right lost", "stalled",
 )  # fmt: skip
 
 
@@ -54,7 +55,7 @@ class RightToCheck:
 
     def holds(self) -> bool:
         if self._ends_in and threading.current_thread().name in ("confirmer", "renderer"):
-            while not any(self._ends_in in place for place in threads_at()):
+            while not self.lost and not any(self._ends_in in place for place in threads_at()):
                 self._looks.wait(0.01)
             self.lost = True
         return not self.lost
@@ -125,6 +126,19 @@ class Failing:
         """Nobody waits for it."""
 
 
+class _Painter(Painter):
+    """A painter that fails at pages of that fate."""
+
+    def __init__(self, fates: Fates, drawn: dict[str, bytes]) -> None:
+        super().__init__(drawn)
+        self._fates = fates
+
+    def render(self, link: Link) -> Document:
+        if self._fates.fates[link.page_id] == "browser raises":
+            raise ZeroDivisionError
+        return super().render(link)
+
+
 def run_through(
     plan: Plan, fates: Sequence[str], robots: str = "ignore", connections: int = 1_000,
     right: RightToCheck | None = None, raised: Callable[[Exception], None] = lambda _: None,
@@ -160,10 +174,15 @@ def run_through(
         capacity_bytes=6_000, stop_grace=0.1, render_slots=2, robots=robots, host_connections=connections
     )
     with Server(reply) as server:
-        render = {"rendered": Render(), "rendered changed": Render(), "shell": Render(mode=RenderMode.AUTO)}
+        render = {
+            "rendered": Render(),
+            "rendered changed": Render(),
+            "browser raises": Render(),
+            "shell": Render(mode=RenderMode.AUTO),
+        }
         links = [Link(n, server.url(f"/{n}"), 1, None, render=render.get(fate)) for n, fate in enumerate(fates)]
         sink = Failing(steps)
-        painter = Painter({link.url: b"<p>drawn</p>" for link in links[::2]})
+        painter = _Painter(steps, {link.url: b"<p>drawn</p>" for link in links[::2]})
         with open_workers(given) as workers:
             pipeline = Pipeline(
                 LinkQueue(iter(links)), steps, sink, plan=plan, settings=given, ending=Ending(stop), workers=workers,
@@ -244,6 +263,22 @@ def test_second_fetches_that_had_not_begun_when_a_run_gives_up_give_back_their_p
         confirmer.close()
         recorder.close()
     assert left_over([polite.statistics(), confirmer.statistics()]) == []
+
+
+def test_pages_that_come_to_a_browser_lane_that_gave_up_give_back_their_permits() -> None:
+    given = making.settings(robots="ignore", host_connections=1_000)
+    steps, stop = Fates(["rendered"] * 3, Stop()), Stop()
+    recorder: Recorder[Outcome] = Recorder(Failing(steps))
+    links = [Link(number, f"http://page.example/{number}", 1, None, render=Render()) for number in range(3)]
+    polite = PoliteLinks(LinkQueue(iter(links)), given, Records(), links=lambda _: [], record=recorder.add)
+    painter = Painter({})
+    lane = BrowserLane(steps, recorder, recorder, polite, given, stop, painter, lambda: painter)
+    lane.abandon()
+    taken = polite.take(3)
+    assert polite.statistics().in_use == len(taken) == 3
+    assert lane.divert(taken) == []
+    assert left_over([polite.statistics(), lane.statistics()]) == []
+    recorder.close()
 
 
 def test_a_change_that_comes_while_the_confirmer_gives_up_gives_back_its_room() -> None:

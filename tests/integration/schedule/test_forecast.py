@@ -91,7 +91,7 @@ def test_the_command_shows_about_when_a_page_is_checked(
     assert main_with(["schedule", "--store", where]) == 0
     lines = capsys.readouterr().out.splitlines()[-3:]
     assert re.search(r"now +never checked", lines[0])
-    assert all(re.search(r"about 20.* about every \d+ days; last checked \d+ s ago", line) for line in lines[1:])
+    assert all(re.search(r"about 20.* about every \d+ days; checked \d+ s ago", line) for line in lines[1:])
     schedule.catalog.edit("http://a/", every=60.0)
     assert main_with(["schedule", "--store", where, "--budget", "1/h"]) == 0
     assert "when other pages leave budget" in capsys.readouterr().out
