@@ -78,7 +78,9 @@ WORKS: dict[str, Job] = {
         page("<h1>Storm in the north</h1><p>Others."),
         "Calm in the north → Storm in the north",
     ),
-    "terms": Job(["add URL"], page(TERMS.format(days=30)), page(TERMS.format(days=14)), "You may return goods within 30 → 14 days"),
+    "terms": Job(
+        ["add URL"], page(TERMS.format(days=30)), page(TERMS.format(days=14)), "You may return goods within 30 → 14 days"
+    ),
     "JSON threshold": Job(
         ["add URL --when '$.load > 80'"], page('{"load": 40, "at": "12:00"}', "application/json"),
         page('{"load": 93, "at": "12:05"}', "application/json"), "$.load: 40 → 93",
