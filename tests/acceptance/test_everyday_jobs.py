@@ -79,7 +79,8 @@ WORKS: dict[str, Job] = {
         "Calm in the north → Storm in the north",
     ),
     "terms": Job(
-        ["add URL"], page(TERMS.format(days=30)), page(TERMS.format(days=14)), "You may return goods within 30 → 14 days"
+        ["add URL"], page(TERMS.format(days=30)), page(TERMS.format(days=14)),
+        "You may return goods within 30 → 14 days",
     ),
     "JSON threshold": Job(
         ["add URL --when '$.load > 80'"], page('{"load": 40, "at": "12:00"}', "application/json"),

@@ -12,7 +12,6 @@ from driftline.cli.log_output import is_json_log, log_sentence
 from driftline.cli.output import NOTHING_YET, VERDICT_STYLES, clean, event_lines, local_time, remark, say
 from driftline.cli.progress import print_slow_host, stopped_by_signal
 from driftline.errors import StoreError
-from driftline.model.change import check_of
 from driftline.model.event import EventSource
 from driftline.model.outcome import Failed, New, Unchanged, Verdict
 from driftline.model.page import Lane
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 _TOGETHER = 2.0  # seconds without a new page after which those that came are counted
 _LONGEST = 30.0  # seconds that they wait while more of them come
-_FIRST_FAILURES = 10  # pages that are named because their first check failed
 
 
 class Position(Protocol):
@@ -67,29 +65,21 @@ class EventPrinter:
         self._ticks = ticks
         self._lock = threading.Lock()  # of the counts of new pages
         self._new = 0
-        self._first_failures = 0  # pages whose first check failed
         self._first_at = self._last_at = 0.0
         self.error: OSError | None = None
 
     def recorded(self, recorded: Recorded) -> None:
-        """Count new pages, print those whose first check failed, and log each check if that is wanted.
-
-        A page is reported as failing only after several checks, hours apart; a mistyped address is worth a line now.
-        """
+        """Count new pages, and log each check if that is wanted."""
         new = sum([isinstance(outcome, New) for outcome in recorded.notable])
         if new:
             with self._lock:
                 self._last_at = self._ticks()
                 self._first_at = self._first_at if self._new else self._last_at
                 self._new += new
-        failing = {check_of(one.id)[0] for one in recorded.turned}
-        for outcome in recorded.outcomes:
-            link = outcome.document.link
-            if isinstance(outcome, Failed) and link.sequence == 1 and link.page_id not in failing:
-                self._print_first_failure(link.url, outcome.failure.sentence)
-            if self._verbose and is_json_log():
+        for outcome in recorded.outcomes if self._verbose else ():
+            if is_json_log():
                 log_sentence("page checked", _fields(outcome))
-            elif self._verbose:
+            else:
                 self._say(_logged(_fields(outcome)), to_stderr=True)
 
     def wake(self) -> None:
@@ -108,14 +98,6 @@ class EventPrinter:
 
     def _print(self, event: Event) -> bool:
         return all(self._say(*line) for line in event_lines(event, f"{local_time(event.at)}  "))
-
-    def _print_first_failure(self, url: str, reason: str) -> None:
-        self._first_failures += 1
-        lead = f"{local_time(time.time())}  ", (f"{'failed':<10}", VERDICT_STYLES[Verdict.FAILED])
-        if self._first_failures <= _FIRST_FAILURES:
-            self._say(*lead, clean(f"{'':8}{url}  {reason}"))
-        elif self._first_failures == _FIRST_FAILURES + 1:
-            self._say(*lead, f"{'':8}more pages: 'driftline list --state failed' shows them")
 
     def _print_new(self, *, at_once: bool = False) -> None:
         with self._lock:
