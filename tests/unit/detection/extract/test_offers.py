@@ -7,8 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from driftline.detection.extract.offers import offer_lines
+from driftline.detection.extract.document import Extraction
+from driftline.detection.extract.offers import offer_lines, offers_of
+from driftline.errors import UnreadableBody
 
 
 def page(body: str, head: str = "", heading: str = "Blue pen") -> str:
@@ -224,3 +228,66 @@ SHOPS: Mapping[str, tuple[str, Sequence[str]]] = {
 def test_price_and_stock_are_found_as_shops_declare_or_show_them(shop: str) -> None:
     markup, lines = SHOPS[shop]
     assert offer_lines(markup) == lines
+
+
+@pytest.mark.parametrize(
+    ("markup", "lines"),
+    [
+        pytest.param(
+            page("<p>x", json_ld(product(offer(5), name="Red pen"), product(offer(7), name="Blue pen"))),
+            ["Price: €7.00", "Stock: in stock"], id="the product that the heading names",
+        ),
+        pytest.param(
+            page("<p>x", json_ld(product(offer(5), name="Red pen"), product(offer(7), name="Green pen"))),
+            ["Price: €5.00", "Stock: in stock", "Red pen: €5.00, in stock", "Green pen: €7.00, in stock"],
+            id="a list of products",
+        ),
+        pytest.param(
+            page("<p>x", json_ld(product(offer(7), isRelatedTo=[product(offer(1), name="Ink")]))),
+            ["Price: €7.00", "Stock: in stock"], id="related products in JSON-LD",
+        ),
+        pytest.param(
+            page('<div class="related"><span class="price">1 €</span></div><span class="price">7 €</span>'),
+            ["Price: €7.00"], id="related products in the text",
+        ),
+        pytest.param(page('<p class="price" hidden>1 €</p><p class="price">7 €'), ["Price: €7.00"], id="hidden prices"),
+        pytest.param(page("<p>Ships within 2 days. 7,50 € incl. VAT"), ["Price: €7.50", "Stock: in stock"], id="text"),
+        pytest.param(page("<p>Currently unavailable."), ["Stock: out of stock"], id="stock alone"),
+        pytest.param(page("<p>x", json_ld(product(offer("0.00")))), ["Price: €0.00", "Stock: in stock"], id="free"),
+        pytest.param(
+            page('<span class="price">7 €</span>', json_ld(product({"@type": "Offer", "availability": "InStock"}))),
+            ["Price: €7.00", "Stock: in stock"], id="what one source lacks another has",
+        ),
+    ],
+)  # fmt: skip
+def test_what_belongs_to_the_page_is_told_from_other_products_and_other_sums(markup: str, lines: list[str]) -> None:
+    assert offer_lines(markup) == lines
+
+
+def test_a_page_without_price_and_stock_is_refused_with_what_to_do() -> None:
+    with pytest.raises(UnreadableBody, match="No price and no stock were found on this page: name the part"):
+        offer_lines(page("<p>Words about pens."))
+    filters = [["read", "offers"]]
+    with pytest.raises(UnreadableBody, match="No price and no stock"):
+        Extraction(b'{"price": 3}', "application/json", filters)
+
+
+def test_deep_and_odd_documents_are_survived() -> None:
+    deep: Any = product(offer(3))
+    for _ in range(200):
+        deep = {"mainEntity": deep}
+    odd = product([None, 3, "x", {"price": [1, 2]}, offer({"a": 1}), offer(True)])
+    endless = f'<script type="application/ld+json">{"[" * 99_999}</script>'
+    for head in (json_ld(deep, odd), endless):
+        assert offer_lines(page("<p>7 €", head))[0].startswith("Price: ")
+
+
+def test_offers_are_the_lines_of_a_page_that_reads_them() -> None:
+    seen = Extraction(SHOPIFY.encode(), "text/html; charset=utf-8", [["read", "offers"]])
+    assert seen.text() == "Price: $39.00\nStock: in stock"
+    assert seen.title() == "Blue pen"
+
+
+@given(body=st.text(alphabet='<>/="divspanclasspriceprop itemoffer 1.,€$', max_size=300))
+def test_no_markup_is_too_odd(body: str) -> None:
+    offers_of(page(body))
