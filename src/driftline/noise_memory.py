@@ -110,7 +110,7 @@ class Memory:
     def times(self, key: bytes) -> int:
         """Return how many times this changed."""
         count = self._entries.get(key, (0, 0, 0))[2]
-        return 0 if count in _PINNED else count
+        return 0 if count in _PINNED or count == _SEEN else count
 
     def keep_pins_of(self, other: Memory) -> None:
         """Copy the user's feedback, withdrawals included, from another memory of the same page."""

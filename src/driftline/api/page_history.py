@@ -60,6 +60,8 @@ class PageHistory:
 
         check_number("limit", limit)
         page = self._page("values", url)
+        if not page.versions:
+            self._workspace.repository.version(page)  # raises why there is none
         sieve = sieve_of(page.filters)
         conditions = () if sieve is None else sieve.conditions
         numbers = range(page.versions, 0, -1)

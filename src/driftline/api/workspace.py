@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from driftline.api.runs import Runs
     from driftline.model.outcome import Version
-    from driftline.model.page import Page
+    from driftline.model.page import Filter, Page
     from driftline.pipeline.reread import RereadVersions
     from driftline.pipeline.stop import Stop
     from driftline.pipeline.watchdog import Stall
@@ -42,6 +42,13 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 
+def check_together(filters: Sequence[Filter]) -> None:
+    """Raise BadFilter if these filters of a page exclude each other."""
+    from driftline.detection.extract.filters import merged_filters
+
+    merged_filters((), filters)
+
+
 class Workspace:
     """An open store, with everything that works on it.
 
@@ -53,7 +60,7 @@ class Workspace:
         self.store = store
         self.settings = settings
         self.clock = clock
-        self.catalog = Catalog(store, clock, settings.tracking)
+        self.catalog = Catalog(store, clock, settings.tracking, check_together)
         self.repository = Repository(store)
         self.screenshots = Screenshots(store)
         self.shared_filters = SharedFilters(store)

@@ -127,7 +127,7 @@ def add(
         if not as_json:
             _print_added(wanted, added)
             warn_of_browser(rendering, watch_list.settings.browser)
-        found = _first_checks(watch_list, fresh) if checks and fresh else {}
+        found = _first_checks(watch_list, fresh, everything=as_json) if checks and fresh else {}
         safety = workspace.safety_of(watched)
     if as_json:
         print_json(_added_as_json(wanted, added) | {"checked": _found_as_json(found), "passed_over": refused})
@@ -148,12 +148,12 @@ def add(
         raise typer.Exit(_BAD_URL)
 
 
-def _first_checks(watch_list: Driftline, pages: Sequence[Page]) -> dict[str, Preview | str]:
+def _first_checks(watch_list: Driftline, pages: Sequence[Page], *, everything: bool) -> dict[str, Preview | str]:
     """Check new pages. Return what is watched of each, by its URL, or in a sentence why that is not known yet."""
     from driftline.cli.preview import first_checks
 
     try:
-        return first_checks(watch_list, pages)
+        return first_checks(watch_list, pages, None if everything else _NAMED)
     except (StoreBusy, RunStopped) as error:
         return dict.fromkeys([page.url for page in pages], f"Not checked yet. {error}")
 

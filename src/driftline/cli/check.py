@@ -139,6 +139,9 @@ def check(
             plan = replace(plan, capacity=watch_list.settings.capacity)
         chosen = _chosen(watch_list, urls, tag)
         if accept and chosen:
+            new = [page.url for page in workspace_of(watch_list).catalog.find_all(urls or ()) if not page.checks]
+            if new:
+                raise UsageError(f"{new[0]} was never checked: check it without --accept first, to see what it says.")
             workspace_of(watch_list).catalog.accept(chosen)
         report, progress = run_check(watch_list, chosen, plan, fresh=fresh)
     if as_json:

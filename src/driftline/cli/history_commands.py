@@ -412,7 +412,7 @@ def _plot(name: str, found: Sequence[MeasuredVersion]) -> None:
         return
     lowest, highest = (pick(number for _, number in points) for pick in (min, max))
     labels = [""] * _HIGH
-    labels[0], labels[-1] = f"{highest:,.10g}", f"{lowest:,.10g}" if lowest < highest else ""
+    labels[0], labels[-1] = f"{highest:,.10g}" if lowest < highest else "", f"{lowest:,.10g}"
     beside = max(map(len, labels))
     width = max(10, min(_WIDE, out().width - beside - 3))
     say((clean(name), "bold"))

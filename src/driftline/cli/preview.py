@@ -14,23 +14,31 @@ from driftline.cli.options import (
     JsonOption,
     NetworksOption,
     RobotsOption,
+    StoreOption,
+    command_settings,
     opened,
 )
 from driftline.cli.output import clean, print_json, say
 from driftline.cli.page_options import RenderOption, StepOption, WaitOption, given_rendering, takes_filters
-from driftline.errors import UnknownVersion, UnreadableBody
+from driftline.errors import DriftlineError, UnknownVersion, UnreadableBody
 from driftline.model.page import Filter  # noqa: TC001 Typer evaluates the annotation
 from driftline.plurals import count
+from driftline.store.drivers import is_there
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from driftline.api.watch_list import Driftline
+    from driftline.http.credentials import Access
     from driftline.model.page import Page
 
 _SHOWN = 6  # lines of a text
+_PATIENCE = 10.0  # seconds that `add` waits for another process that checks pages
+_FAILED = "The first check failed. "
+_STOPPED = "Not checked yet: the check was stopped."
+_LATER = "Its host asked us to slow down: it is checked later."
 _LONGEST = 300  # characters of a line
-_MOST_TRIED = 30  # filters that are looked at one by one
+_LARGEST = 2_000_000  # bytes of a version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,18 +88,25 @@ class Preview:
 
 
 def preview_of(watch_list: Driftline, page: Page) -> Preview | None:
-    """Return what the filters of a page leave of its newest version; None if it has none."""
+    """Return what the filters of a page leave of its newest version; None if it has none, or is too large to be quick.
+
+    Call it in the main thread: expressions have a time limit there.
+    """
     from driftline.detection.extract.conditions import readings
     from driftline.detection.extract.document import Extraction
     from driftline.detection.extract.filters import sieve_of
+    from driftline.detection.extract.line_filters import watch_expressions
     from driftline.detection.extract.outline import idle_filters
 
     try:
         version = watch_list.history.version(page.url)
     except UnknownVersion:
         return None
+    if version.size > _LARGEST:
+        return None
     content_type = f"{version.content_type}; charset={version.charset}"
     sieve = sieve_of(page.filters)
+    watch_expressions()
     try:
         text = Extraction(version.body, content_type, page.filters).text()
     except UnreadableBody as error:
@@ -101,25 +116,42 @@ def preview_of(watch_list: Driftline, page: Page) -> Preview | None:
         found |= {name: None if one is None else one.words for name, one in readings(condition, text)}
     return Preview(
         title=version.title, lines=text.split("\n") if text else (), narrowed=sieve is not None and sieve.narrows,
-        idle=idle_filters(version.body, content_type, page.filters[:_MOST_TRIED], text), readings=[*found.items()],
+        idle=idle_filters(version.body, content_type, page.filters, text), readings=[*found.items()],
     )  # fmt: skip
 
 
-def first_checks(watch_list: Driftline, pages: Sequence[Page]) -> dict[str, Preview | str]:
-    """Check new pages. Return what is watched of each, by its URL, or in a sentence why that is not known yet."""
-    report = run_check(watch_list, [page.id for page in pages], patience=_PATIENCE)[0]
+def first_checks(watch_list: Driftline, pages: Sequence[Page], most: int | None = None) -> dict[str, Preview | str]:
+    """Check new pages. Return what is watched of each, by its URL, or in a sentence why that is not known yet.
+
+    If there are more than `most`, only those that failed are returned.
+    """
+    report, progress = run_check(watch_list, [page.id for page in pages], patience=_PATIENCE)
     reasons = {one.url: f"{_FAILED}{one.failure.sentence}" for one in report.failures}
     reasons |= {one.url: one.reason for one in report.blocked}
     found: dict[str, Preview | str] = {}
     for page in workspace_of(watch_list).catalog.find_all([page.url for page in pages]):
-        preview = None if page.url in reasons else preview_of(watch_list, page)
-        found[page.url] = preview or reasons.get(page.url, _LATER)
+        if page.url in reasons:
+            found[page.url] = reasons[page.url]
+        elif not page.checks:
+            found[page.url] = _STOPPED if progress.stopped else _LATER
+        elif most is None or len(pages) <= most:
+            found[page.url] = preview_of(watch_list, page) or f"Checked: {page.title or 'no title'}."
     return found
 
 
-_PATIENCE = 10.0  # seconds that `add` waits for another process that checks pages
-_FAILED = "The first check failed. "
-_LATER = "Its host asked us to slow down: it is checked later."
+def _known_of(url: str, store: str | None) -> tuple[Sequence[Filter], Access | None]:
+    """Return the filters of all pages, and the credentials of a page if it is watched; DriftlineError if blocked."""
+    if not is_there(command_settings(store=store).store):
+        return (), None
+    with opened(store, make=False) as watch_list:
+        workspace = workspace_of(watch_list)
+        catalog, unsafe = workspace.catalog, workspace.unsafe
+        unsafe.refresh()
+        (address,) = catalog.names([url]).values()
+        if (blocked := unsafe.why(address)) is not None:
+            raise DriftlineError(f"{address} is blocked: {blocked}")
+        let_in = None if catalog.unwatched([address]) else workspace.accesses.of_page(catalog.find(address))
+        return workspace.shared_filters.all().get("", ()), let_in
 
 
 @takes_filters
@@ -133,18 +165,27 @@ def try_(
     host_delay: HostDelayOption = None,
     robots: RobotsOption = None,
     allow_network: NetworksOption = None,
+    store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Fetch a page and show what would be watched of it, without saving anything."""
+    """Fetch a page and show what would be watched of it, without saving anything.
+
+    Blocklists, filters of all pages, and the credentials of a page that is watched already count as for 'add'.
+    """
     from tempfile import TemporaryDirectory
 
+    from driftline.store.pages import with_shared
+
     rendering = given_rendering(None, render, wait_for, step)
+    shared, let_in = _known_of(url, store)
     with (
         TemporaryDirectory(prefix="driftline-") as folder,
         opened(f"{folder}/try.db", allow_network, host_delay=host_delay, robots=robots) as watch_list,
     ):
-        watch_list.add(url, filters=filters, render=rendering)
+        watch_list.add(url, filters=with_shared(shared, filters), render=rendering)
         pages = watch_list.pages()
+        if let_in:
+            workspace_of(watch_list).accesses.edit_pages(pages, lambda _: let_in)
         ((address, found),) = first_checks(watch_list, pages).items()
     if as_json:
         shown = Preview(title="", lines=(), problem=found) if isinstance(found, str) else found

@@ -182,7 +182,8 @@ def edit(
         def rendering(kept: Render | None) -> Render | None:
             return given_rendering(kept, render, wait_for, step, replace_steps=no_steps)
 
-        let_in = workspace.accesses.of_page(workspace.catalog.find(url))
+        before = workspace.catalog.find(url)
+        let_in = workspace.accesses.of_page(before)
         change = partial(
             workspace.catalog.edit, url, every=seconds, clear_every=clear_every, tag=tag or (), untag=untag or (),
             move_to=move_to, filters=lambda kept: merged_filters(() if no_filters else kept, filters), render=rendering,
@@ -191,11 +192,11 @@ def edit(
         left = workspace.accesses.of_page(page).shown()
         gone = workspace.gone([page])
         safety = workspace.safety_of([page])
-        shown = preview_of(watch_list, page) if filters or no_filters else None
+        shown = preview_of(watch_list, page) if filters or no_filters or page.filters != before.filters else None
     if lost := [one for one in let_in.shown() if one not in left]:
         say(clean(f"Removed, because it was set for the old address: {', '.join(lost)}."), to_stderr=True)
     if as_json:
-        print_json(_as_json(page, gone, safety))
+        print_json(_as_json(page, gone, safety) | {"preview": None if shown is None else shown.as_json()})
         return
     interval = _interval(page)
     often = f"every {interval}" if interval else "as often as the schedule decides"
@@ -226,6 +227,7 @@ def filters_(
 
     A page has those of all pages first, then those of its tags, then its own, which 'add' and 'edit' set.
     """
+    from driftline.api.workspace import check_together
     from driftline.detection.extract.filters import merged_filters
     from driftline.store.pages import check_tags
 
@@ -240,7 +242,7 @@ def filters_(
         pages = 0
         if changes:
             pages = workspace.shared_filters.edit(
-                chosen, lambda kept: merged_filters(() if no_filters else kept, filters)
+                chosen, lambda kept: merged_filters(() if no_filters else kept, filters), check_together
             )
         found = workspace.shared_filters.all()
         unused = workspace.catalog.unused_tags([chosen]) if chosen else []

@@ -22,6 +22,7 @@ from driftline.model.outcome import (
     Proof,
     Unchanged,
 )
+from driftline.model.page import accepts_status
 from driftline.store.blobs import fingerprint
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from driftline.model.outcome import Link, Outcome
 
 _NOT_MODIFIED = 304
+_ERRORS = 400  # the first status of an error
 
 
 class Versions(Protocol):
@@ -197,11 +199,13 @@ def job_of(pair: Pair, limit: int) -> Job:
         return Job(
             document.body, codings, content_type, limit, b"", b"", b"", b"", {}, 0.0, document.fetched_at,
             filters=document.link.filters, url=document.final_url, disposition=disposition, moved=_is_moved(document),
+            accepted=_is_accepted(document),
         )  # fmt: skip
     job = Job(
         document.body, codings, content_type, limit, old.body, old.letters, old.kept_body, old.kept_text, None, old.at,
         document.fetched_at, check=document.link.sequence, filters=document.link.filters, reading=old.reading,
         incomparable=old.incomparable, url=document.final_url, disposition=disposition, old_size=old.size,
+        moved=_is_moved(document), accepted=_is_accepted(document),
     )  # fmt: skip
     known = old.contents
     if known is None:
@@ -210,8 +214,18 @@ def job_of(pair: Pair, limit: int) -> Job:
 
 
 def _is_moved(document: Document) -> bool:
-    """Return whether a redirect led to another path."""
-    return document.redirects > 0 and urlsplit(document.link.url).path != urlsplit(document.final_url).path
+    """Return whether a redirect led to another page: not only to another spelling of host or path."""
+    return document.redirects > 0 and _place(document.link.url) != _place(document.final_url)
+
+
+def _place(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return (parts.hostname or "").removeprefix("www."), parts.path.rstrip("/")
+
+
+def _is_accepted(document: Document) -> bool:
+    """Return whether the answer has an error status that the user accepts."""
+    return document.status >= _ERRORS and accepts_status(document.link.filters, document.status)
 
 
 def _second_job(pair: Pair, document: Document, limit: int) -> Job:

@@ -212,18 +212,17 @@ def _examination(job: Job) -> _Examination:
         comparable = body_name != job.known_body and job.incomparable is None
         old_text = _reread(old_body, letters, words, job) if comparable else None
     faulty = None if old_text is None or seen.is_selected else why_faulty(body, old_body)
-    accepts = accepted(job.filters)
-    accepts_this = bool(accepts - {ACCEPT_EMPTY}) or (ACCEPT_EMPTY in accepts and not words)
-    if faulty is not None and not accepts_this:
+    may_be_empty = ACCEPT_EMPTY in accepted(job.filters)
+    if faulty is not None and not job.accepted and not (may_be_empty and not body.strip()):
         return broken_page(faulty)
-    if seen.is_whole_page and not accepts_this and job.incomparable is not Incomparable.GIVEN_UP:
+    if seen.is_whole_page and not job.accepted and job.incomparable is not Incomparable.GIVEN_UP:
         before = None if old_text is None else _whole(old_body, old_text, seen, job)
         shown = _whole(body, words, seen, job)
         wants_script = needs_script(title, shown, body)
         broken = why_broken(title, shown, body, before, old_body)
         if broken is None and job.moved and not job.kept_body and is_login_form(title, shown, body, job.url):
             broken = LOGIN_PAGE
-        if broken:
+        if broken and (shown or not may_be_empty):
             return broken_page(broken, wants_script=wants_script)
     if old_text is not None:
         sides = Side(old_body, old_text, job.old_at), Side(body, words, job.at, blocks)
@@ -465,7 +464,7 @@ def _change(old: Side, new: Side, title: str, job: Job) -> tuple[ChangeSummary, 
     # a page that waits for something is reported by that alone
     for_host = learn(experience.page, judgement, job.check, job.at, reports=awaited is None)
     importance, score, reason, headline = judgement.importance, judgement.score, judgement.reason, judgement.headline
-    if experience.only is ChangeSide.UNSEEN:
+    if experience.only is ChangeSide.UNSEEN and not judgement.differs_at_every_fetch:
         lines = {*old.text.split("\n"), *new.text.split("\n")}
         experience.page.see([key_of(SEEN, line) for line in lines], job.at)
     ignored = judgement.ignored if awaited is None and not judgement.differs_at_every_fetch else None

@@ -47,7 +47,8 @@ class Job(NamedTuple):
     is the address that the body came from, and `disposition` its Content-Disposition. `number` is the same for a job
     that is sent again, and another one for each other job of a worker. A job that is `continued` comes without the body
     that was sent before: if the worker does not have it any more, the finding `needs_old` again, and the job is sent
-    again with everything. `moved` is True if a redirect led to another path.
+    again with everything. `moved` is True if a redirect led to another
+    page of the site or elsewhere, and `accepted` if the answer has an error status that the user accepts.
     """
 
     wire: bytes
@@ -77,6 +78,7 @@ class Job(NamedTuple):
     number: int = 0
     continued: bool = False
     moved: bool = False
+    accepted: bool = False
 
     def to_plain(self) -> tuple[Any, ...]:
         """Return the job as plain tuples, to be written by `marshal`."""

@@ -82,7 +82,7 @@ def link_to_target(
     line = answer.partition(b"\n")[0].strip() + b"\r\nLocation: " + location.encode("latin-1") + b"\r\n\r\n"
     kept = tuple(cookies) if sum(map(len, cookies)) <= _LONGEST else ()
     way = Way(start, redirects + 1, known + line, before + seconds, kept)
-    filters = start.filters
+    filters = link.filters  # what an earlier redirect left of them
     if filters and (status not in _SAME_REQUEST or not CredentialScope(start.url).covers(target)):
         filters = [one for one in filters if one[0] not in REQUEST_FILTERS]
     url = _with_user(start.url, target)

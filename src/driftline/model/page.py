@@ -190,7 +190,7 @@ class FilterKind(StrEnum):
 #: filters that say how a page is requested, and which answers are the page: they leave its text as it is
 REQUEST_FILTERS = frozenset({FilterKind.METHOD, FilterKind.DATA, FilterKind.CONTENT_TYPE})
 #: filters of which a page has one
-SINGLE_FILTERS = REQUEST_FILTERS | {FilterKind.ONLY}
+SINGLE_FILTERS = REQUEST_FILTERS | {FilterKind.ONLY, FilterKind.READ}
 #: filters that decide which changes are reported: they leave the text of a page as it is
 REPORTING_FILTERS = frozenset({
     FilterKind.TRIGGER, FilterKind.TRIGGER_REMOVED, FilterKind.QUIET_WHILE, FilterKind.ONLY, FilterKind.WHEN,

@@ -255,26 +255,25 @@ def _old_versions(connection: Connection, page_ids: Sequence[int]) -> dict[int, 
     query = select(*OLD_COLUMNS).join(versions, in_force)
     query = query.where(and_(states.c.page_id.in_(page_ids), states.c.version > 0))
     prefer_indexes(connection)
-    accepted = select(states.c.page_id).where(
-        states.c.page_id.in_(page_ids), states.c.version == 0, states.c.reading == Incomparable.GIVEN_UP.value
-    )
-    nothing = Old(
-        body=b"",
-        letters=b"",
-        kept_body=b"",
-        kept_text=b"",
-        size=0,
-        at=0.0,
-        contents=OldContents({}),
-        incomparable=Incomparable.GIVEN_UP,
-    )
-    return dict.fromkeys(connection.scalars(accepted), nothing) | {
+    found = {
         row.page_id: Old(
             body=row.body, letters=row.letters, kept_body=row.kept_body, kept_text=row.kept_text, size=row.size,
             at=row.checked_at, **_reading(row.reading),
         )
         for row in connection.execute(query, execution_options=BINARY)
     }  # fmt: skip
+    others = [page_id for page_id in page_ids if page_id not in found]
+    if others:
+        given_up = and_(states.c.version == 0, states.c.reading == Incomparable.GIVEN_UP.value)
+        accepted = select(states.c.page_id).where(states.c.page_id.in_(others), given_up)
+        found |= dict.fromkeys(connection.scalars(accepted), _NO_VERSION)
+    return found
+
+
+_NO_VERSION = Old(
+    body=b"", letters=b"", kept_body=b"", kept_text=b"", size=0, at=0.0, contents=OldContents({}),
+    incomparable=Incomparable.GIVEN_UP,
+)  # fmt: skip
 
 
 def _contents_of(connection: Connection, old: Mapping[int, Old]) -> dict[int, dict[bytes, Blob]]:

@@ -6,12 +6,12 @@ import time
 from contextlib import nullcontext
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from sqlalchemy import Text, and_, bindparam, cast, delete, exists, func, insert, or_, select, true, update
 
 from driftline.durations import utc, utc_or_none
-from driftline.errors import BadSetting, FailureKind, StoreError, UnknownPage, UsageError
+from driftline.errors import BadFilter, BadSetting, FailureKind, StoreError, UnknownPage, UsageError
 from driftline.http.credentials import Access, CredentialScope
 from driftline.model.outcome import Incomparable, Verdict
 from driftline.model.page import (
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from driftline.model.page import Render
     from driftline.store.engine import Store
 
+    #: raises BadFilter for filters that exclude each other
+    CheckFilters: TypeAlias = Callable[[Sequence[Filter]], object]
+
 _FILTERS = ("filters", "own_filters")  # in the settings of a page
 _COMMITTED = 2_000  # pages added in one transaction: it should be short for other writers
 _PORTION = 1_000  # pages that are read at a time
@@ -50,11 +53,16 @@ _Value = TypeVar("_Value")
 class Catalog:
     """The watched pages, each under its canonical address as of the day on which it was added.
 
-    `tracking` are the user's changes to the list of tracking parameters that are dropped from addresses.
+    `tracking` are the user's changes to the list of tracking parameters that are dropped from addresses. `check` raises
+    BadFilter for filters that exclude each other.
     """
 
-    def __init__(self, store: Store, clock: Callable[[], float] = time.time, tracking: Iterable[str] = ()) -> None:
+    def __init__(
+        self, store: Store, clock: Callable[[], float] = time.time, tracking: Iterable[str] = (),
+        check: CheckFilters = lambda _: None,
+    ) -> None:  # fmt: skip
         self._store = store
+        self._check = check
         self._clock = clock
         self._tracking = Tracking(tracking)
 
@@ -98,7 +106,7 @@ class Catalog:
         done = 0
         for portion in portions:
             try:
-                fresh = write_once(self._store, partial(_insert_pages, portion, values), stopped)
+                fresh = write_once(self._store, partial(_insert_pages, portion, values, self._check), stopped)
             except StoreError as error:
                 if not done:
                     raise
@@ -223,8 +231,7 @@ class Catalog:
         target = None if move_to is None else canonical(move_to, self._tracking)
         # a run in progress would record an answer of the old address under the new one
         with nullcontext() if target is None else self._store.right_to_check(), self._store.write() as connection:
-            if target is not None:
-                lock_addresses(connection)
+            lock_addresses(connection)  # also against a tag whose filters are being changed
             # read again under a lock, to keep what others changed meanwhile; checks wait only if the page moves
             this = _PAGES.where(pages.c.id == found.id).with_for_update(of=pages, key_share=target is None)
             row = connection.execute(this).first()
@@ -240,6 +247,7 @@ class Catalog:
             kept = page.tags if replaced is None else replaced
             carried = list(dict.fromkeys(label for label in (*kept, *labels) if label not in untag))
             new_filters = tuple(with_shared(_shared_by(connection, carried), own_filters))
+            self._check(new_filters)
             _refuse_both(new_filters, fetched)
             values: dict[str, Any] = {
                 "url": address,
@@ -344,14 +352,19 @@ def _names(connection: Connection, forms: dict[str, _Forms]) -> dict[str, str]:
     return {url: pair.written if pair.written in watched else acceptable(pair.canonical) for url, pair in forms.items()}
 
 
-def _insert_pages(portion: Sequence[str], values: dict[str, Any], connection: Connection) -> list[str]:
+def _insert_pages(
+    portion: Sequence[str], values: dict[str, Any], check: CheckFilters, connection: Connection
+) -> list[str]:  # fmt: skip
     """Add those of these pages that are not watched, with these values. Returns the added ones."""
     lock_addresses(connection)
     fresh = [url for some in in_batches(portion) for url in _unwatched(connection, some)]
     shared = _shared_by(connection, values["tags"])
     if shared:
         own = [Filter(FilterKind(kind), value) for kind, value in values["settings"].get("filters", ())]
-        settings = values["settings"] | _stored_filters(with_shared(shared, own), own)
+        merged = with_shared(shared, own)
+        check(merged)
+        _refuse_both(merged, stored_render(values["settings"]))
+        settings = values["settings"] | _stored_filters(merged, own)
         values = values | {"settings": settings}
     for some in in_batches(fresh):
         connection.execute(insert(pages), [{"url": url, **values} for url in some])
@@ -482,9 +495,17 @@ class SharedFilters:
             rows = connection.execute(select(tag_settings).order_by(tag_settings.c.name)).all()
         return {name: found for name, settings in rows if (found := _read_filters(settings))}
 
-    def edit(self, tag: str, change: Callable[[Sequence[Filter]], Sequence[Filter]]) -> int:
-        """Change the filters of a tag, also of the pages that have it. Returns how many pages these are."""
+    def edit(
+        self, tag: str, change: Callable[[Sequence[Filter]], Sequence[Filter]], check: CheckFilters = lambda _: None
+    ) -> int:  # fmt: skip
+        """Change the filters of a tag, also of the pages that have it. Returns how many pages these are.
+
+        Raises BadFilter, and changes nothing, if they and the other filters of a page exclude each other by `check`.
+        """
+        condition = true() if not tag else carries(self._store, tag)
+        self._refuse_conflicts(tag, change(self.all().get(tag, ())), condition, check)
         with self._store.write() as connection:
+            lock_addresses(connection)  # pages that are added meanwhile have the old filters, and are found below
             # a tag without settings has no row that others could wait for, until it is inserted
             settings = connection.execute(self._store.statements.tag, {"name": tag, "settings": {}}).scalar_one()
             new = change(_read_filters(settings))
@@ -495,12 +516,36 @@ class SharedFilters:
                 update(tag_settings).where(this).values(settings=kept) if kept else delete(tag_settings).where(this)
             )
         changed, after = 0, 0
-        condition = true() if not tag else carries(self._store, tag)
         while ids := self._portion(condition, after):
             with self._store.write() as connection:
                 self._renew(connection, ids)
             changed, after = changed + len(ids), ids[-1]
         return changed
+
+    def _refuse_conflicts(
+        self, tag: str, new: Sequence[Filter], condition: ColumnElement[bool], check: CheckFilters
+    ) -> None:  # fmt: skip
+        shared, after = self.all() | {tag: tuple(new)}, 0
+        query = select(pages.c.id, pages.c.url, pages.c.tags, pages.c.settings).where(condition).order_by(pages.c.id)
+        checked: set[tuple[object, ...]] = set()  # most pages have the same filters
+        while True:
+            with self._store.read() as connection:
+                rows = connection.execute(query.where(pages.c.id > after).limit(_COMMITTED)).all()
+            if not rows:
+                return
+            for _, url, labels, settings in rows:
+                own = _read_filters(settings, *reversed(_FILTERS))
+                merged = with_shared([one for name in ("", *labels) for one in shared.get(name, ())], own)
+                render = stored_render(settings)
+                if (*merged, render is None) in checked:
+                    continue
+                try:
+                    check(merged)
+                    _refuse_both(merged, render)
+                except UsageError as error:
+                    raise BadFilter(f"{url} has other filters or is rendered: {error}") from None
+                checked.add((*merged, render is None))
+            after = rows[-1].id
 
     def _portion(self, condition: ColumnElement[bool], after: int) -> list[int]:
         query = select(pages.c.id).where(condition, pages.c.id > after).order_by(pages.c.id).limit(_COMMITTED)
@@ -512,12 +557,15 @@ class SharedFilters:
         query = select(pages.c.id, pages.c.tags, pages.c.settings).where(pages.c.id.in_(ids)).order_by(pages.c.id)
         by_tag = {name: stored for name, stored in connection.execute(select(tag_settings))}  # noqa: C416 rows are no pairs
         changed: list[dict[str, Any]] = []
+        fetched_otherwise: list[int] = []
         for page_id, labels, settings in connection.execute(query.with_for_update(key_share=True)).all():
             own = _read_filters(settings, *reversed(_FILTERS))
             shared = [one for name in ("", *labels) if name in by_tag for one in _read_filters(by_tag[name])]
             new = with_shared(shared, own)
             if tuple(new) != _read_filters(settings):
                 others = {name: value for name, value in settings.items() if name not in _FILTERS}
+                if _requests(new) != _requests(_read_filters(settings)):
+                    fetched_otherwise.append(page_id)
                 changed.append({"key": page_id, "settings": others | _stored_filters(new, own)})
         if changed:
             connection.execute(update(pages).where(pages.c.id == bindparam("key")), changed)
@@ -525,6 +573,8 @@ class SharedFilters:
             lock_states(connection, these)
             reset = update(states).where(states.c.page_id.in_(these))
             connection.execute(reset.values(etag=None, last_modified=None, wire=b""))
+            otherwise = update(states).where(states.c.page_id.in_(fetched_otherwise))
+            connection.execute(otherwise.values(reading=Incomparable.FETCHED_OTHERWISE.value))
 
 
 def _shared_by(connection: Connection, labels: Sequence[str]) -> list[Filter]:

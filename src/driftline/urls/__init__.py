@@ -19,9 +19,10 @@ _NO_PORT = re.compile(r"(?:(?<=//)|(?<=:/))(?!\[)([^\s:/?#@'\"]*):(?!\d{0,5}(?:[
 _ONE_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*:?[/\\]+|[/\\]*)(?!mailto:)([^:/?#@\[]*):(?!\d{0,5}[/?#])", re.IGNORECASE)
 # PostgreSQL takes a password as a parameter too; a "'" may end a quoted URL
 _DATABASE_URL = re.compile(r"postgres(?:ql)?(?:\+\w+)?://(?:[^\s'\"]|'(?=[^\s.,:;)]))+", re.IGNORECASE)
+_HOST = re.compile(r"(?<=//)[^\s/?#'\"]{1,300}")
 _ENCODED = re.compile(r"(?<![\w-])xn--[a-z0-9-]{1,59}")
 _WRITTEN_TOGETHER = ({"CJK", "HIRAGANA", "KATAKANA", "LATIN"}, {"CJK", "HANGUL", "LATIN"}, {"CJK", "BOPOMOFO", "LATIN"})
-_LOOK_LIKE_LATIN = frozenset("асԁеһіјӏорԛѕԝхуъьгвкмнтьЅІЈαικνορτυχωεηγβցհլոոսօզЬ")
+_LOOK_LIKE_LATIN = frozenset("асԁеһіјӏорԛѕԝхуъьгвкмнтьЅІЈαικνορτυχωεηγβցհլոոսօզЬɡıɑɩʟꜱᴦ")
 _PASSWORD_PARAMETER = re.compile(r"([?&](?:ssl)?password=)[^&]*", re.IGNORECASE)
 
 
@@ -64,7 +65,7 @@ def with_readable_hosts(text: str) -> str:
 
     A name stays as it is sent if it mixes scripts, or has only letters that look like others: it may pose as another.
     """
-    return _ENCODED.sub(_decoded, text) if "xn--" in text else text
+    return _HOST.sub(_with_readable_labels, text) if "xn--" in text else text
 
 
 @lru_cache(4_096)
@@ -81,11 +82,11 @@ def _readable(label: str) -> str:
     odd = any(not one.isalnum() and one != "-" and not unicodedata.category(one).startswith("M") for one in name)
     if odd or not letters or (len(scripts) > 1 and together is None):
         return label
-    return label if all(letter in _LOOK_LIKE_LATIN for letter in letters) else name
+    return label if all(letter.isascii() or letter in _LOOK_LIKE_LATIN for letter in letters) else name
 
 
-def _decoded(found: re.Match[str]) -> str:
-    return _readable(found[0])
+def _with_readable_labels(host: re.Match[str]) -> str:
+    return _ENCODED.sub(lambda label: _readable(label[0]), host[0])
 
 
 def host_of(url: str) -> str:

@@ -108,6 +108,30 @@ def test_try_shows_what_would_be_watched_and_saves_nothing(site: Site, run: Run,
     )  # fmt: skip
 
 
+def test_try_heeds_blocklists_and_the_filters_of_all_pages(site: Site, run: Run) -> None:
+    url, other = site.put("/pen", PEN), site.put("/ink", PEN)
+    run("add", other, "--later")
+    run("filters", "--all", "--ignore", "ink")
+    assert "Buy ink!" not in run("try", url)[1]
+    run("report-unsafe", other)
+    status, _, err = run("try", other)
+    assert status == 1
+    assert "is blocked" in err
+
+
+def test_values_of_a_page_without_a_version_says_why(site: Site, run: Run) -> None:
+    run("add", site.url("/nix"))
+    status, _, err = run("values", site.url("/nix"))
+    assert status == 1
+    assert "has no version yet: its last check failed. The server answered 404" in err
+
+
+def test_a_slow_expression_is_reported_and_does_not_hang_a_preview(site: Site, run: Run) -> None:
+    url = site.put("/pen", "a" * 60 + "!")
+    run("add", url)
+    assert "takes too long" in run("edit", url, "--ignore", "/(a+)+$/")[1]
+
+
 def test_edit_shows_what_its_filters_leave_of_the_last_version(site: Site, run: Run) -> None:
     url = site.put("/pen", PEN)
     run("add", url)

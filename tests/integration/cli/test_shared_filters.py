@@ -87,6 +87,39 @@ def test_filters_of_a_tag_leave_its_credentials_alone(site: Site, run: Run) -> N
 
 
 @pytest.mark.parametrize(
+    ("own", "shared"),
+    [
+        (["--read", "offers"], ["--select", ".price"]),
+        (["--when", "price < 3"], ["--only", "added"]),
+        (["--method", "GET"], ["--data", "a=1"]),
+        (["--render"], ["--data", "a=1"]),
+    ],
+)
+def test_filters_that_a_page_cannot_have_together_are_refused_and_nothing_is_changed(
+    site: Site, run: Run, own: list[str], shared: list[str]
+) -> None:
+    url = site.url("/a")
+    assert run("add", url, "--tag", "news", *own)[0] == 0
+    before = filters_of(run)
+    status, _, err = run("filters", "--tag", "news", *shared)
+    assert status == 2
+    assert url in err
+    assert filters_of(run) == before
+    assert run("filters")[1] == ""
+    run("filters", "--tag", "other", *shared)
+    assert run("edit", url, "--tag", "other")[0] == 2
+
+
+def test_a_page_that_is_requested_otherwise_is_not_compared_with_what_it_was(site: Site, run: Run) -> None:
+    url = site.put("/a", "Words of the page.")
+    run("add", url, "--tag", "news")
+    run("check")
+    site.put("/a", "An answer to what was sent, with other words.")
+    run("filters", "--tag", "news", "--data", "a=1")
+    assert ": 0 new, 0 changed, 1 unchanged" in run("check")[1]
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--ignore", "x"], "Filters of which pages?"),

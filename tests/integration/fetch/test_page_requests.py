@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import driftline
+from command import Command
 from driftline import FailureKind, UsageError
 from driftline.api import workspace_of
 from driftline.errors import BadFilter
@@ -94,6 +95,32 @@ def test_data_is_sent_to_the_target_of_a_redirect_only_as_browsers_do_and_to_no_
     assert (found.method, found.body) == (method, b"secret=1" if method == "POST" else b"")
 
 
+@pytest.mark.parametrize("status", ["307 Temporary Redirect", "308 Permanent Redirect"])
+def test_data_that_a_redirect_dropped_is_not_sent_again_by_the_next_one(office: Office, status: str) -> None:
+    """Neither within a site nor through another one, which could have it sent to any page."""
+    with Server(lambda _: redirect(office.server.url("/delete"), status=status)) as other:
+        for first in (redirect("/form"), redirect(other.url("/away"))):
+            steps = {"/": first, "/form": redirect("/found", status=status)}
+            office.reply = lambda request, steps=steps: steps.get(request.path) or html("Found.")  # type: ignore[misc]
+            office.check([("data", "secret=1")])
+    for path in ("/found", "/delete"):
+        assert [(one.method, one.body) for one in office.server.asked_for(path)] == [("GET", b"")]
+
+
+def test_an_accepted_status_says_nothing_about_answers_with_another(office: Office) -> None:
+    wall = b"<title>Just a moment...</title><script>window._cf_chl_opt={}</script><p>Checking your browser"
+    office.reply = lambda _: answer(wall, "200 OK", "Content-Type: text/html")
+    assert office.check([("accept", "404,empty"), ("keep", "sold out")]).failure is not None
+
+
+def test_a_page_that_was_never_checked_is_not_accepted_as_it_may_be_later(office: Office, driftline: Command) -> None:
+    url = office.server.url("/")
+    driftline("add", url, "--later")
+    ended = driftline("check", url, "--accept")
+    assert ended.status == 2
+    assert "was never checked: check it without --accept first" in ended.err
+
+
 @pytest.mark.parametrize("given", ["404", "4xx", "500,404", "404,empty"])
 def test_an_answer_with_an_accepted_status_is_the_page(office: Office, given: str) -> None:
     office.reply = lambda _: answer(
@@ -150,21 +177,27 @@ def test_a_login_form_that_a_redirect_leads_to_is_no_first_version(office: Offic
         pytest.param(lambda _: html(LOGIN), id="without a redirect"),
         pytest.param(lambda r: redirect("/new") if r.path == "/" else html("Words. " + LOGIN[18:]), id="elsewhere"),
         pytest.param(lambda r: redirect("/login") if r.path == "/" else html("How to log in, in words."), id="no form"),
+        pytest.param(
+            lambda r: redirect("/docs/auth") if r.path == "/" else html("Words of it. <input type=email name=news>"),
+            id="a newsletter",
+        ),
+        pytest.param(lambda r: redirect("/login/") if r.path == "/login" else html(LOGIN), id="another spelling"),
     ],
 )
 def test_other_pages_with_or_about_a_login_are_first_versions(
-    office: Office, reply: Callable[[Request], Answer]
+    office: Office, reply: Callable[[Request], Answer], request: pytest.FixtureRequest
 ) -> None:
     office.reply = reply
-    assert office.check().verdict == "new"
+    assert office.check(path="/login" if "spelling" in request.node.name else "/").verdict == "new"
 
 
 @pytest.mark.parametrize(
     ("filters", "message"),
     [
         ([("method", "DELETE")], "There is no 'method DELETE': use GET, POST or PUT"),
-        ([("accept", "40")], "There is no 'accept 40': use a status such as 404 or 5xx, or empty"),
-        ([("accept", "any")], "use a status such as"),
+        ([("accept", "40")], "There is no 'accept 40': use an error status such as 404 or 5xx, or empty"),
+        ([("accept", "200")], "use an error status such as"),
+        ([("data", "a"), ("content-type", "text/x\r\nEvil: 1")], "The content type"),
         ([("content-type", "text/xml")], "give both"),
         ([("method", "GET"), ("data", "a=1")], "needs the 'method' POST or PUT"),
         ([("data", "a=1"), ("data", "a=2")], "A page has one 'data': give only one of a=1 or a=2"),

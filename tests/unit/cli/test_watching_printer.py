@@ -8,13 +8,11 @@ import pytest
 
 from driftline.cli.watching import EventPrinter
 from driftline.durations import utc
-from driftline.errors import FailureKind
 from driftline.model.change import ChangeKind
 from driftline.model.event import Event, EventKind, EventSource
-from driftline.model.outcome import Link, Recorded
-from driftline.model.page import Failure
+from driftline.model.outcome import Recorded
 from driftline.pipeline.stop import Stop
-from support.making import document, failed, new
+from support.making import new
 
 
 def event(number: int, source: EventSource = EventSource.RUN, what: EventKind = EventKind.CHANGED) -> Event:
@@ -72,18 +70,6 @@ def test_what_a_check_printed_itself_is_passed_over(capsys: pytest.CaptureFixtur
     EventPrinter(position, Stop()).wake()
     assert capsys.readouterr().out == ""
     assert position.at == 1
-
-
-def test_pages_whose_first_check_failed_are_named_ten_of_them(capsys: pytest.CaptureFixture[str]) -> None:
-    failure = Failure(kind=FailureKind.STATUS, sentence="The server answered 404 Not Found.")
-    printer = EventPrinter(Position(), Stop())
-    links = [Link(number, f"http://a.example/{number}", 1, None) for number in range(20)]
-    printer.recorded(Recorded([failed(document(link), failure) for link in links]))
-    printer.recorded(Recorded([failed(document(Link(0, "http://a.example/0", 2, None)), failure)]))
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 11
-    assert lines[0].split("  ", 1)[1] == "failed            http://a.example/0  The server answered 404 Not Found."
-    assert "driftline list --state failed" in lines[10]
 
 
 def test_new_pages_are_counted_once_no_more_come(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 # a number is one token with its separators and a currency before it: half a price says nothing
-_NUMBER = r"[$€£¥]?\d+(?:[.,:]\d+)+(?!\w)|[$€£¥]\d+(?!\w)"
+_NUMBER = r"(?:(?<![\w.])[-−+])?[$€£¥]?v?\d+(?:[.,:]\d+)+(?!\w)|(?:(?<![\w.])[-−+])?[$€£¥]?\d+(?!\w)"
 _TOKEN = re.compile(rf"(\s*)({_NUMBER}|{WORD}|[^\w\s]|\Z)")
 _TORN = 12  # characters of unchanged text between two changes that would only split a rewritten sentence
 

@@ -174,9 +174,11 @@ def _known_error_page(page: Response) -> str | None:
 
 def is_login_form(title: str, text: str, body: bytes, url: str) -> bool:
     """Return whether a page that a redirect led to asks for a login: by its address, title or first line."""
-    if len(text) >= _LONG or not (PASSWORD.search(body) or FIELD.search(body)):
+    asks = PASSWORD.search(body) is not None
+    if len(text) >= _LONG or not (asks or FIELD.search(body)):
         return False
-    return bool(LOGIN_PATH.search(url) or LOGIN.search(title) or LOGIN.search(text.partition("\n")[0][:_SHORT]))
+    headed = LOGIN.search(title) or LOGIN.search(text.partition("\n")[0][:_SHORT])
+    return bool(headed or (asks and LOGIN_PATH.search(url)))
 
 
 def _is_login_page(page: Response) -> bool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import operator
 import re
 from functools import lru_cache
+from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 from driftline.detection.extract.shop_words import (
@@ -40,7 +41,10 @@ _COMPARISONS: dict[str, Callable[[float, float], bool]] = {
 _AND = re.compile(r'\s+and\s+(?=(?:[^"]*"[^"]*")*[^"]*\Z)', re.IGNORECASE)  # outside quotation marks
 _QUANTITY = r'(?P<quantity>price|stock|value|"[^"]+"|\$(?:\[[^\]]*\]|[^\s<>=!≤≥≠\[])*)'
 _OPERATOR = r"(?P<operator><=|>=|==|!=|<|>|=|≤|≥|≠)"
-_NUMBER = r"(?P<currency>[^\d\s+.,-]{0,3})\s*(?P<number>[-+]?\d[\d.,']*)\s*(?P<unit>%|(?!and\b|or\b)[^\d\s%]{1,4})?"
+_NUMBER = (
+    r"(?P<currency>[^\d\s+.,<>=!≤≥≠-]{0,3})\s*(?P<number>[-+]?\d[\d.,']*(?: \d{3})*)"
+    r"\s*(?P<unit>%|(?!and\b|or\b)[^\d\s%]{1,4})?"
+)
 _COMPARE = re.compile(rf"{_QUANTITY}\s*{_OPERATOR}\s*{_NUMBER}", re.IGNORECASE)
 _STATE = re.compile(r"stock\s*(?:=|==|is)\s*(?P<state>in|out)(?:[ -]of)?(?:[ -]stock)?", re.IGNORECASE)
 _HAPPENS = re.compile(
@@ -52,8 +56,9 @@ _HOW = (
     "write one such as 'price < 40', 'value >= 3', 'drop > 10 %', 'stock appears', '\"TEXT\" > 5' or '$.path = 2', or "
     "several joined by 'and'"
 )
+_LONGEST = 2_000  # characters of a line that are looked at
 _NEAR = 3  # lines after a label in which its number may be
-_JSON_LINE = re.compile(r"(\$\S*): (.*)")
+_JSON_LINE = re.compile(r"(\$(?:\[[^\]]*\]|[^\s:\[])*): (.*)")
 _PERCENT = 100.0
 
 
@@ -81,13 +86,22 @@ class Clause(NamedTuple):
     number: float = 0.0
     percent: bool = False
 
-    def holds(self, old: str, new: str) -> bool:
-        """Return whether it holds after a change between two texts."""
-        before, after = reading_of(self.quantity, old), reading_of(self.quantity, new)
+    def judge(self, old: str, new: str) -> tuple[bool, bool]:
+        """Return whether it holds after a change between two texts, and whether what it holds for is another one."""
+        quantity = self.quantity
+        if quantity == _AUTOMATIC:  # a price is not compared with another number
+            quantity = PRICE_QUANTITY if any(_price(text.split("\n")) for text in (old, new)) else VALUE_QUANTITY
+        before, after = values_of(quantity, old), values_of(quantity, new)
+        holds = [key for key in {**before, **after} if self._holds(before.get(key), after.get(key))]
+        return bool(holds), any(before.get(key) != after.get(key) for key in holds)
+
+    def _holds(self, before: MeasuredValue | None, after: MeasuredValue | None) -> bool:
         if self.quantity == STOCK_QUANTITY:
             return self._holds_for_stock(before, after)
         if self.verb in ("appear", "disappear"):
             return (before is None, after is None) == (self.verb == "appear", self.verb == "disappear")
+        if self.verb == "change" and not self.operator:
+            return before is not None and after is not None and before != after
         if after is None or after.number is None:
             return False
         if self.verb == "is":
@@ -108,27 +122,17 @@ class Clause(NamedTuple):
         return _COMPARISONS[self.operator](round(moved, 9), self.number)
 
     def _holds_for_stock(self, before: MeasuredValue | None, after: MeasuredValue | None) -> bool:
-        if after is None:
-            return False
-        was, there = before is not None and is_in_stock(before.words), is_in_stock(after.words)
+        was, there = (one is not None and is_in_stock(one.words) for one in (before, after))
         if self.verb == "change":
-            return before is not None and before.words != after.words
+            return before is not None and after is not None and before.words != after.words
         if self.verb in ("appear", "disappear"):
             return was is not there is (self.verb == "appear")
-        return there is (self.verb == "in")
-
-    def differs(self, old: str, new: str) -> bool:
-        """Return whether what it is about is another one than before."""
-        return reading_of(self.quantity, old) != reading_of(self.quantity, new)
-
-
-def parse_condition(value: str) -> tuple[Clause, ...]:
-    """Return the clauses of a condition; raise BadFilter if it cannot be read."""
-    return _parsed(value)
+        return after is not None and there is (self.verb == "in")
 
 
 @lru_cache(256)
-def _parsed(value: str) -> tuple[Clause, ...]:
+def parse_condition(value: str) -> tuple[Clause, ...]:
+    """Return the clauses of a condition; raise BadFilter if it cannot be read."""
     return tuple(_clause(part.strip(), value) for part in _AND.split(value.strip()))
 
 
@@ -182,18 +186,22 @@ def headline_of_met(conditions: Sequence[str], old: str, new: str) -> str:
         clauses = parse_condition(value)
         if not _is_met(clauses, old, new):
             continue
-        changed = next(clause.quantity for clause in clauses if clause.differs(old, new))
-        before, after = reading_of(changed, old), reading_of(changed, new)
+        changed = next(clause.quantity for clause in clauses if clause.judge(old, new)[1])
+        was_of, now_of = values_of(changed, old), values_of(changed, new)
+        key = next((key for key in {**now_of, **was_of} if was_of.get(key) != now_of.get(key)), "")
+        before, after = was_of.get(key), now_of.get(key)
         name = changed.strip('"') or PRICE_QUANTITY
         if changed == STOCK_QUANTITY and after is not None and is_in_stock(after.words):
             return "Back in stock" if before is not None and not is_in_stock(before.words) else "In stock"
+        name = key or name
         was, now = ("none" if one is None else one.words for one in (before, after))
         return f"{name[0].upper()}{name[1:]} {was} → {now}"
     return ""
 
 
 def _is_met(clauses: Sequence[Clause], old: str, new: str) -> bool:
-    return all(one.holds(old, new) for one in clauses) and any(one.differs(old, new) for one in clauses)
+    judged = [one.judge(old, new) for one in clauses]
+    return all(holds for holds, _ in judged) and any(differs for _, differs in judged)
 
 
 def readings(value: str, text: str) -> list[tuple[str, MeasuredValue | None]]:
@@ -203,17 +211,24 @@ def readings(value: str, text: str) -> list[tuple[str, MeasuredValue | None]]:
 
 
 def reading_of(quantity: str, text: str) -> MeasuredValue | None:
-    """Return a quantity as a text shows it; None if it has none."""
+    """Return a quantity as a text shows it, the first if there are several; None if it has none."""
+    return next(iter(values_of(quantity, text).values()), None)
+
+
+def values_of(quantity: str, text: str) -> dict[str, MeasuredValue]:
+    """Return a quantity as a text shows it: for a path with `[*]` every entry by its path, else at most one."""
     lines = text.split("\n")
-    if quantity == STOCK_QUANTITY:
-        return _stock(lines)
-    if quantity in (PRICE_QUANTITY, _AUTOMATIC):
-        return _price(lines) or _first_number(lines)
-    if quantity.startswith('"'):
-        return _beside(quantity.strip('"'), lines)
     if quantity.startswith("$"):
-        return _at_path(quantity, lines)
-    return _first_number(lines)
+        return _at_path(quantity.replace('"', "'"), lines)
+    if quantity == STOCK_QUANTITY:
+        found = _stock(lines)
+    elif quantity in (PRICE_QUANTITY, _AUTOMATIC):
+        found = _price(lines) or (_first_number(lines) if quantity == _AUTOMATIC else None)
+    elif quantity.startswith('"'):
+        found = _beside(quantity.strip('"'), lines)
+    else:
+        found = _first_number(lines)
+    return {} if found is None else {"": found}
 
 
 def _stock(lines: Sequence[str]) -> MeasuredValue | None:
@@ -227,7 +242,7 @@ def _stock(lines: Sequence[str]) -> MeasuredValue | None:
 def _price(lines: Sequence[str]) -> MeasuredValue | None:
     declared = next((line for line in lines if line.startswith(f"{PRICE}: ")), None)
     for line in (*([declared] if declared else []), *lines):
-        for money, _, _ in money_in(line):
+        for money, _, _ in money_in(line[:_LONGEST]):
             return MeasuredValue(money.amount, str(money))
     return None
 
@@ -237,44 +252,51 @@ def _first_number(lines: Sequence[str]) -> MeasuredValue | None:
 
 
 def _number_of(line: str) -> MeasuredValue | None:
+    line = line[:_LONGEST]
     path = _JSON_LINE.fullmatch(line)
     if path is not None:
         return _plain(path[2])
     money = next(money_in(line), None)
     if money is not None:
         return MeasuredValue(money[0].amount, str(money[0]))
-    number = number_in(line)
-    return None if number is None else MeasuredValue(number, f"{number:,.10g}")
+    return _of_number(number_in(line))
 
 
 def _plain(text: str) -> MeasuredValue | None:
     """Return a number as JSON writes it, or any other."""
     try:
-        return MeasuredValue(float(text), text)
+        number = float(text)
     except ValueError:
-        number = number_in(text)
-        return None if number is None else MeasuredValue(number, f"{number:,.10g}")
+        return _of_number(number_in(text))
+    return MeasuredValue(number, text) if isfinite(number) else None
+
+
+def _of_number(number: float | None) -> MeasuredValue | None:
+    return None if number is None or not isfinite(number) else MeasuredValue(number, f"{number:,.10g}")
 
 
 def _beside(label: str, lines: Sequence[str]) -> MeasuredValue | None:
-    wanted = " ".join(label.split()).casefold()
+    wanted = re.compile(re.escape(" ".join(label.split())), re.IGNORECASE)
     for at, line in enumerate(lines):
-        place = line.casefold().find(wanted)
-        if place < 0:
+        found_label = wanted.search(line)
+        if found_label is None:
             continue
-        for text in (line[place + len(wanted) :], *lines[at + 1 : at + 1 + _NEAR]):
+        for text in (line[found_label.end() :], *lines[at + 1 : at + 1 + _NEAR]):
             if (found := _number_of(text.strip(" :="))) is not None:
                 return found
     return None
 
 
-def _at_path(path: str, lines: Sequence[str]) -> MeasuredValue | None:
+def _at_path(path: str, lines: Sequence[str]) -> dict[str, MeasuredValue]:
     pattern = re.compile(re.escape(path).replace(re.escape("[*]"), r"\[[^\]]*\]"))
+    found: dict[str, MeasuredValue] = {}
     for line in lines:
-        found = _JSON_LINE.fullmatch(line)
-        if found is not None and pattern.fullmatch(found[1]):
-            return _plain(found[2]) or MeasuredValue(None, found[2])
-    return None
+        parts = _JSON_LINE.fullmatch(line)
+        if parts is not None and pattern.fullmatch(parts[1]):
+            found[parts[1]] = _plain(parts[2]) or MeasuredValue(None, parts[2])
+    if "[*]" in path or not found:
+        return found
+    return {"": next(iter(found.values()))}
 
 
 def measured(text: str, conditions: Sequence[str]) -> dict[str, MeasuredValue]:

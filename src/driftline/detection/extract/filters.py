@@ -66,7 +66,8 @@ _VALUES: dict[FilterKind, tuple[str, ...]] = {
 }  # fmt: skip
 _APART_FROM_TEXT = REPORTING_FILTERS | REQUEST_FILTERS | {FilterKind.ACCEPT}
 _METHODS = ("GET", "POST", "PUT")
-_STATUS = re.compile(r"[1-9]\d\d|[1-9]xx")
+_STATUS = re.compile(r"[45](?:\d\d|xx)")
+_CONTENT_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+(?: ?; ?[\w-]+=[\w\"=.+-]+)*", re.ASCII)
 _LONGEST, _LONGEST_DATA = 1_000, 20_000  # characters
 _CACHED = 256
 _NO_PARTS = {
@@ -235,7 +236,7 @@ def merged_filters(before: Sequence[Filter], added: Sequence[Filter]) -> list[Fi
 def _check_together(sieve: Sieve, filters: Sequence[Filter]) -> None:
     values = {kind: {one.value for one in filters if one.kind is kind} for kind in SINGLE_FILTERS}
     sides = values[FilterKind.ONLY]
-    several = next((kind for kind in REQUEST_FILTERS if len(values[kind]) > 1), None)
+    several = next((kind for kind in (*REQUEST_FILTERS, FilterKind.READ) if len(values[kind]) > 1), None)
     if several is not None:
         raise BadFilter(f"A page has one '{several}': give only one of {listed(sorted(values[several]), 'or')}.")
     if values[FilterKind.CONTENT_TYPE] and not values[FilterKind.DATA]:
@@ -344,7 +345,7 @@ def _unknown_value(kind: FilterKind, value: str) -> BadFilter:
 
 def _accepted(value: str) -> str:
     if value != ACCEPT_EMPTY and not _STATUS.fullmatch(value):
-        raise BadFilter(f"There is no 'accept {value}': use a status such as 404 or 5xx, or {ACCEPT_EMPTY}.")
+        raise BadFilter(f"There is no 'accept {value}': use an error status such as 404 or 5xx, or {ACCEPT_EMPTY}.")
     return value
 
 
@@ -368,6 +369,8 @@ def _parted(kind: FilterKind, value: str) -> list[Filter]:
         if value.upper() not in _METHODS:
             raise BadFilter(f"There is no 'method {value}': use {listed(_METHODS, 'or')}.")
         return [Filter(kind, value.upper())]
+    if kind is FilterKind.CONTENT_TYPE and value and not _CONTENT_TYPE.fullmatch(value):
+        raise BadFilter(f"The content type '{value}' is none: write one such as text/xml.")
     if kind is FilterKind.ACCEPT and value:
         return [Filter(kind, _accepted(one.strip().lower())) for one in value.split(",")]
     if kind is not FilterKind.ALSO:

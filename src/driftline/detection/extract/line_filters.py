@@ -65,10 +65,7 @@ class LineStep(NamedTuple):
             found += [(text, at) for text in texts]
             size += sum(map(len, texts))
             if size > _MOST_MADE:
-                sentence = (
-                    f"The filter '{rule.kind} {rule.value}' makes more than {_MOST_MADE:,} characters of this page."
-                )
-                raise UnreadableBody(FailureKind.SELECTION, sentence)
+                raise _makes_too_much(rule)
         return found
 
 
@@ -95,7 +92,25 @@ def _extracted(rule: Rule, line: str) -> list[str]:
 
 def _replaced(rule: Rule, line: str) -> list[str]:
     """Return a line with what an expression matches replaced; a line break in the replacement begins another line."""
-    return _within_limit(rule, lambda: rule.pattern.sub(rule.replacement, line)).split("\n")
+    return _within_limit(rule, lambda: _with_replacements(rule, line)).split("\n")
+
+
+def _with_replacements(rule: Rule, line: str) -> str:
+    if len(line) * len(rule.replacement) < _MOST_MADE:
+        return rule.pattern.sub(rule.replacement, line)
+    parts: list[str] = []
+    size = last = 0
+    for found in rule.pattern.finditer(line):  # one after the other, to stop before the memory is full
+        parts += [line[last : found.start()], made := found.expand(rule.replacement)]
+        size, last = size + len(made), found.end()
+        if size > _MOST_MADE:
+            raise _makes_too_much(rule)
+    return "".join([*parts, line[last:]])
+
+
+def _makes_too_much(rule: Rule) -> UnreadableBody:
+    sentence = f"The filter '{rule.kind} {rule.value}' makes more than {_MOST_MADE:,} characters of this page."
+    return UnreadableBody(FailureKind.SELECTION, sentence)
 
 
 def add_line_step(steps: list[LineStep], kind: FilterKind, value: str) -> None:

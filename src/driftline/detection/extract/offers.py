@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -24,14 +26,15 @@ from driftline.detection.extract.shop_words import (
     Money,
     declared_price,
     declared_stock,
+    is_in_stock,
     money_in,
     stock_in,
 )
-from driftline.detection.extract.visibility import is_hidden
+from driftline.detection.extract.visibility import above, is_hidden
 from driftline.errors import FailureKind, UnreadableBody
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _OTHER_PRODUCTS = (
     "isRelatedTo",
@@ -45,6 +48,8 @@ _OFFERED = ("offers", "hasVariant", "model", "mainEntity", "mainEntityOfPage", "
 _NOT_THE_PRICE = ("listprice", "strikethroughprice", "srp", "msrp", "minimumadvertisedprice", "regularprice")
 _DEEPEST = 12
 _MOST = 200  # offers of a page
+_HIGHEST = 60  # elements above one that are looked at
+_CANDIDATES = 300  # elements that may show the price
 _LONGEST = 120  # characters of a name, and of a text about stock
 _CROSSED_OUT = "del, s, strike"
 _OLD = re.compile(
@@ -58,9 +63,18 @@ _ABOUT_OTHER_SUMS = re.compile(
     r"|versand|lieferung|ab einem|sparen|livraison|envío|gastos|spedizione|verzend\w*|frakt)\b|/ ?(?:mo|month)\b",
     re.IGNORECASE,
 )
+_OTHER_SUM_BEFORE = re.compile(
+    r"(?:\b(?:was|rrp|uvp|msrp|statt|instead of|list price|original(?: price)?|before|save|you save|sie sparen"
+    r"|au lieu de|antes|prima|van)|\b(?:payments?|instal?lments?) of|\d ?x):?\W*$",
+    re.IGNORECASE,
+)
+_OTHER_SUM_AFTER = re.compile(r"\s*(?:off\b|/ ?(?:mo|month|kg|l|100)\b|per (?:month|kg|litre|unit)\b)", re.IGNORECASE)
+_CENTS = re.compile(r"\d\d")
+_READ_ALOUD = ".screen-reader-text, .sr-only, .visually-hidden"
+_ON_SALE = ".price--on-sale"
 _OTHERS = re.compile(
     r"related|recommend|similar|cross-?sell|up-?sell|also-?(?:bought|viewed|like)|recently|carousel|minicart|mini-cart"
-    r"|cart-?(?:drawer|total|summary|widget)|basket|bundle|accessor",
+    r"|cart-?(?:drawer|total|summary|widget)|mini-?basket|basket-?(?:drawer|total|summary|widget)|bundle|accessor",
     re.IGNORECASE,
 )
 _PRICE_WORD = r"price|preis|prix|precio|prezzo|prijs|pris\b|cena|preco|amount"
@@ -85,7 +99,7 @@ class Offer(NamedTuple):
 
 def offer_lines(markup: str) -> list[str]:
     """Return price and stock of a page as lines of text. Raise UnreadableBody if neither is found."""
-    found = offers_of(markup)
+    found = [offer for offer in offers_of(markup) if offer.price is not None or offer.stock]
     if not found:
         sentence = "No price and no stock were found on this page: name the part with the price by --select instead."
         raise UnreadableBody(FailureKind.SELECTION, sentence)
@@ -100,7 +114,8 @@ def offer_lines(markup: str) -> list[str]:
         for offer in named:
             parts = [str(offer.price)] if offer.price is not None else []
             parts += [offer.stock] if offer.stock else []
-            lines.append(f"{offer.name}: {', '.join(parts)}")
+            name = f"Offer {offer.name}" if offer.name in (PRICE, STOCK) else offer.name
+            lines.append(f"{name}: {', '.join(parts)}")
     return list(dict.fromkeys(lines))
 
 
@@ -140,32 +155,29 @@ def _cheapest(offers: Sequence[Offer]) -> Money | None:
 def _best_stock(offers: Sequence[Offer]) -> str:
     """Return whether anything is in stock."""
     states = [offer.stock for offer in offers if offer.stock]
-    ranks = (IN_STOCK, "in stock,", "made", PRE_ORDER, BACK_ORDER, "reserved", OUT_OF_STOCK)
+    ranks = (IN_STOCK, "made", PRE_ORDER, BACK_ORDER, "reserved", OUT_OF_STOCK)
 
-    def rank(state: str) -> int:
-        return next(
-            (at for at, start in enumerate(ranks) if state == start or state.startswith(f"{start}")), len(ranks)
-        )
+    def rank(state: str) -> tuple[int, int]:
+        return next((at for at, start in enumerate(ranks) if state.startswith(start)), len(ranks)), len(state)
 
     return min(states, key=rank, default="")
 
 
 def _json_ld(tree: LexborHTMLParser) -> Iterator[Offer]:
-    products: list[Mapping[str, Any]] = []
-    for script in tree.css('script[type*="ld+json" i]'):
-        document = _loads(script.text())
-        products += _products(document, 0)
+    documents = [_loads(script.text()) for script in tree.css('script[type*="ld+json" i]')]
+    named = {str(node["@id"]): node for document in documents for node in _nodes(document, 0) if len(node) > 1}
+    products = [_resolved(product, named) for document in documents for product in _products(document, 0)]
     for product in _main_products(products, _headings(tree)):
         yield from _offers_of_product(product, _name(product) if len(products) > 1 else "", 0)
 
 
 def _loads(text: str) -> Any:
-    text = (
-        re.sub(r"^\s*(?://\s*)?(?:<!\[CDATA\[|<!--)|(?://\s*)?(?:\]\]>|-->)\s*;?\s*$", "", text.strip())
-        .strip()
-        .rstrip(";")
-    )
-    for candidate in (text, re.sub(r",(\s*[}\]])", r"\1", text)):
+    text = text.strip()
+    for start in ("//<![CDATA[", "// <![CDATA[", "<![CDATA[", "<!--"):
+        text = text.removeprefix(start)
+    for end in (";", "-->", "]]>", "//"):
+        text = text.rstrip().removesuffix(end)
+    for candidate in (text, re.sub(r",(\s{0,99}[}\]])", r"\1", text)):
         try:
             return json.loads(candidate, strict=False)
         except (ValueError, RecursionError):
@@ -189,6 +201,31 @@ def _products(node: Any, depth: int) -> Iterator[Mapping[str, Any]]:
                 yield from _products(value, depth + 1)
 
 
+def _nodes(node: Any, depth: int) -> Iterator[Mapping[str, Any]]:
+    """Yield the nodes of a document that have an id, to which others may refer."""
+    if depth > _DEEPEST:
+        return
+    inner: Iterable[Any] = ()
+    if isinstance(node, list):
+        inner = node[:_MOST]
+    elif isinstance(node, dict):
+        if "@id" in node:
+            yield node
+        inner = node.values()
+    for one in inner:
+        if isinstance(one, list | dict):
+            yield from _nodes(one, depth + 1)
+
+
+def _resolved(product: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return a product with the offers that it only refers to by their ids."""
+    offers = [
+        named.get(str(one["@id"]), one) if isinstance(one, dict) and one.keys() == {"@id"} else one
+        for one in _list(product.get("offers"))
+    ]
+    return {**product, "offers": offers} if offers else product
+
+
 def _is_offer(node: Mapping[str, Any]) -> bool:
     return any(kind in ("Offer", "AggregateOffer", "Demand") for kind in _types(node)) and bool(
         {"price", "lowPrice", "priceSpecification", "availability"} & node.keys()
@@ -201,45 +238,59 @@ def _types(node: Mapping[str, Any]) -> list[str]:
 
 def _main_products(products: Sequence[Mapping[str, Any]], headings: set[str]) -> Sequence[Mapping[str, Any]]:
     """Return the product that the heading of the page names, or all of them if it names none."""
-    named = [product for product in products if folded(_name(product)).lower() in headings]
-    return named[:1] if named and len(products) > 1 else products
+    if len(products) < 2:
+        return products
+    alike = [(_likeness(_name(product).lower(), headings), -at) for at, product in enumerate(products)]
+    best, at = max(alike)
+    return [products[-at]] if best else products
+
+
+def _likeness(name: str, headings: set[str]) -> int:
+    """Return how many characters of a name a heading has, or the other way round; 0 if neither has the other."""
+    return max(
+        (min(len(name), len(one)) for one in headings if name and one and (name in one or one in name)), default=0
+    )
 
 
 def _headings(tree: LexborHTMLParser) -> set[str]:
-    return {folded(node.text()).lower() for node in tree.css("h1")}
+    return {folded(node.text()).lower() for node in tree.css("h1")} - {""}
 
 
 def _offers_of_product(node: Mapping[str, Any], name: str, depth: int) -> Iterator[Offer]:
     if depth > _DEEPEST:
         return
     if _is_offer(node):
-        yield from _offers_in(node, name, alone=True)
+        yield from _offers_in(node, name)
     offers = [one for one in _list(node.get("offers")) if isinstance(one, dict)]
-    for offer in offers:
-        yield from _offers_in(offer, name, alone=len(offers) == 1)
+    for offer, own in zip(offers, _own_names(offers), strict=True):
+        yield from _offers_in(offer, own or name)
     for variant in _list(node.get("hasVariant")):
         if isinstance(variant, dict):
             yield from _offers_of_product(variant, _variant_name(variant) or name, depth + 1)
 
 
-def _offers_in(offer: Mapping[str, Any], name: str, *, alone: bool) -> Iterator[Offer]:
+def _offers_in(offer: Mapping[str, Any], name: str, depth: int = 0) -> Iterator[Offer]:
     inner = [one for one in _list(offer.get("offers")) if isinstance(one, dict)]
-    if inner:
-        for one in inner:
-            yield from _offers_in(one, name, alone=len(inner) == 1)
+    if inner and depth < _DEEPEST:
+        for one, own in zip(inner, _own_names(inner), strict=True):
+            yield from _offers_in(one, own or name, depth + 1)
         return
-    stock = declared_stock(_first(offer.get("availability")) or "")
-    own = name if alone else _offer_name(offer) or name
-    yield Offer(_price_of(offer), stock, own[:_LONGEST])
+    stock, price = declared_stock(_first(offer.get("availability")) or ""), _price_of(offer)
+    if price is not None and not price.amount and stock and not is_in_stock(stock):
+        price = None  # what cannot be bought is not free
+    yield Offer(price, stock, name[:_LONGEST])
 
 
-def _offer_name(offer: Mapping[str, Any]) -> str:
+def _own_names(offers: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a name for each of several offers, by the first property in which all of them differ."""
+    if len(offers) < 2:
+        return ["" for _ in offers]
     for key in ("name", "itemOffered", "seller", "offeredBy", "sku", "url"):
-        value = offer.get(key)
-        text = _variant_name(value) if isinstance(value, dict) else value
-        if isinstance(text, str) and text.strip():
-            return folded(text)
-    return ""
+        values = [offer.get(key) for offer in offers]
+        names = [_variant_name(one) if isinstance(one, dict) else folded(unescape(str(one or ""))) for one in values]
+        if all(names) and len({*names}) == len(names):
+            return names
+    return [f"Offer {number}" for number in range(1, len(offers) + 1)]
 
 
 def _variant_name(node: Mapping[str, Any]) -> str:
@@ -249,7 +300,7 @@ def _variant_name(node: Mapping[str, Any]) -> str:
 
 def _name(node: Mapping[str, Any]) -> str:
     name = _first(node.get("name"))
-    return folded(name) if isinstance(name, str) else ""
+    return folded(unescape(name)) if isinstance(name, str) else ""
 
 
 def _price_of(offer: Mapping[str, Any]) -> Money | None:
@@ -258,11 +309,17 @@ def _price_of(offer: Mapping[str, Any]) -> Money | None:
         if (price := declared_price(_first(offer.get(key)), currency)) is not None:
             return price
     for one in _list(offer.get("priceSpecification")):
-        if isinstance(one, dict) and str(one.get("priceType") or "").rpartition("/")[2].lower() not in _NOT_THE_PRICE:
+        if isinstance(one, dict) and _is_the_price(one):
             found = declared_price(_first(one.get("price")), str(one.get("priceCurrency") or currency))
             if found is not None:
                 return found
     return declared_price(_first(offer.get("highPrice")), currency)
+
+
+def _is_the_price(specification: Mapping[str, Any]) -> bool:
+    """Return whether this is what has to be paid: neither a list price, nor that of a unit such as a litre."""
+    kind = str(specification.get("priceType") or "").rpartition("/")[2].lower()
+    return kind not in _NOT_THE_PRICE and "referenceQuantity" not in specification
 
 
 def _list(value: Any) -> list[Any]:
@@ -286,7 +343,7 @@ def _in_elements(tree: LexborHTMLParser) -> Iterator[Offer]:
     items: dict[tuple[int, int], _Item] = {}
     for node in tree.css("[itemprop], [property]"):
         prop = _property(node)
-        if prop not in ("price", "lowprice", "availability", "pricecurrency"):
+        if prop not in ("price", "lowprice", "availability", "pricecurrency") or _is_crossed_out(node):
             continue
         item = _item_of(node)
         if item is None or (item.scope is None and node.tag == "meta"):
@@ -308,6 +365,17 @@ def _in_elements(tree: LexborHTMLParser) -> Iterator[Offer]:
             yield Offer(price, stock, named[key][:_LONGEST] if len(products) > 1 and len(chosen) > 1 else "")
 
 
+def _is_crossed_out(node: LexborNode) -> bool:
+    at: LexborNode | None = node
+    for _ in range(_HIGHEST):
+        if at is None or at.tag == "body":
+            break
+        if at.tag in _CROSSED_OUT.split(", "):
+            return True
+        at = at.parent
+    return False
+
+
 def _property(node: LexborNode) -> str:
     attributes = node.attributes
     return (attributes.get("itemprop") or attributes.get("property") or "").rpartition(":")[2].strip().lower()
@@ -317,7 +385,9 @@ def _item_of(node: LexborNode) -> _Item | None:
     """Return the offer and the product that an element belongs to; None if it is about another product."""
     scope = product = None
     parent = node.parent
-    while parent is not None and parent.tag not in ("-undef", "html"):
+    for _ in range(_HIGHEST):
+        if parent is None or parent.tag in ("-undef", "html"):
+            break
         attributes = parent.attributes
         kind = (attributes.get("itemtype") or attributes.get("typeof") or "").lower()
         if "offer" in kind or "pricespecification" in kind:
@@ -393,18 +463,13 @@ def _text(node: LexborNode) -> str:
 
 
 def _visible_price(tree: LexborHTMLParser) -> Money | None:
-    for node in tree.css(_CROSSED_OUT):
-        if node.parent is not None:
-            node.decompose()
     body = tree.body
     if body is None:
         return None
+    _drop_old_prices(tree)
     after = _after_heading(tree)
-    named = [
-        node
-        for node in tree.css("[class], [id], [data-price], [data-testid], [data-qa]")
-        if _PRICED.search(_names(node))
-    ]
+    marked = tree.css("[class], [id], [data-price], [data-testid], [data-qa]")
+    named = list(islice((node for node in marked if _PRICED.search(_names(node))), _CANDIDATES))
     best: Money | None = None
     for node in named:
         if _OLD.search(_names(node)) or _is_elsewhere(node) or any(_OLD.search(_names(one)) for one in _nearest(node)):
@@ -426,17 +491,37 @@ def _visible_price(tree: LexborHTMLParser) -> Money | None:
     return None
 
 
+def _drop_old_prices(tree: LexborHTMLParser) -> None:
+    """Remove prices that are crossed out, those before a sale, and what is only read aloud."""
+    old = list(tree.css(f"{_CROSSED_OUT}, {_READ_ALOUD}, [style*='line-through']"))
+    old += [node for node in tree.css("[class], [id]") if _OLD.search(_names(node)) and len(node.text()) <= _LONGEST]
+    if tree.css_matches(_ON_SALE):
+        old += tree.css(f"{_ON_SALE} .price__regular")
+    for node in _outermost_of(old):
+        node.decompose()
+
+
+def _outermost_of(nodes: Iterable[LexborNode]) -> list[LexborNode]:
+    found = {node.mem_id: node for node in nodes if node.tag not in ("html", "body")}
+    return [node for node in found.values() if found.keys().isdisjoint(islice(above(node), _HIGHEST))]
+
+
 def _money_of(node: LexborNode) -> Money | None:
+    """Return the price that an element shows, and none of the other sums in it."""
+    if len(node.text()) > 20 * _LONGEST:
+        return None
     text = folded(node.text(separator=" "))
     if len(text) > 5 * _LONGEST:
         return None
-    found = [money for money, _, _ in money_in(text)]
-    if not found:  # shops draw the cents smaller, in an element of their own
-        found = [money for money, _, _ in money_in(folded(node.text()))]
-    if not found:
-        return None
-    joined = next((money for money, _, _ in money_in(folded(node.text(separator="")))), found[0])
-    return joined if joined.amount != found[0].amount and int(joined.amount) == int(found[0].amount) else found[0]
+    text = re.sub(r"(\d) ([.,]\d\d)(?!\d)", r"\1\2", text)
+    small = [folded(one.text()) for one in node.css("sup, small, span, i, b")]
+    for cents in {one for one in small if _CENTS.fullmatch(one)}:  # shops draw them smaller, without a point
+        text = re.sub(rf"(\d) {cents}(?!\d)", rf"\1.{cents}", text)
+    for candidate in (text, folded(node.text())):
+        for money, start, end in money_in(candidate):
+            if not _OTHER_SUM_BEFORE.search(candidate[:start]) and not _OTHER_SUM_AFTER.match(candidate[end:]):
+                return money
+    return None
 
 
 def _visible_stock(tree: LexborHTMLParser) -> str:
@@ -450,7 +535,7 @@ def _visible_stock(tree: LexborHTMLParser) -> str:
         return ""
     for node in _texts(body, _after_heading(tree)):
         text = folded(node.text(separator=" "))
-        if len(text) <= _LONGEST / 2 and not _is_elsewhere(node) and (state := stock_in(text)):
+        if len(text) <= _LONGEST / 2 and not _is_elsewhere(node) and (state := stock_in(text, alone=True)):
             return state
     return ""
 
@@ -474,11 +559,15 @@ def _nearest(node: LexborNode) -> Iterator[LexborNode]:
 def _is_elsewhere(node: LexborNode) -> bool:
     """Return whether an element is hidden, in a menu, or among other products."""
     at: LexborNode | None = node
-    while at is not None and at.tag != "body":
-        if at.tag in _PLACES or is_hidden(at.attributes) or _OTHERS.search(_names(at)):
+    for _ in range(_HIGHEST):
+        if at is None or at.tag == "body":
+            return False
+        if is_hidden(at.attributes) or _OTHERS.search(_names(at)):
+            return True
+        if at.tag in _PLACES and at.css_first("h1") is None:
             return True
         at = at.parent
-    return False
+    return True
 
 
 def _after_heading(tree: LexborHTMLParser) -> set[int]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from driftline.model.page import Filter
 
 _INLINE = frozenset(INLINE)
+_MOST_TRIED = 30  # filters
 _LEAVING_OUT = (
     FilterKind.SELECT, FilterKind.DROP, FilterKind.IGNORE, FilterKind.KEEP, FilterKind.EXTRACT, FilterKind.REPLACE,
 )  # fmt: skip
@@ -83,7 +84,7 @@ def idle_filters(body: bytes, content_type: str, filters: Sequence[Filter], text
     from driftline.detection.extract.document import Extraction
 
     found: list[Filter] = []
-    for place, one in enumerate(filters):
+    for place, one in enumerate(filters[:_MOST_TRIED]):
         others = [*filters[:place], *filters[place + 1 :]]
         if one.kind not in _LEAVING_OUT or (one.kind is FilterKind.SELECT and not others):
             continue

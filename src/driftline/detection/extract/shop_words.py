@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 _SPACES = " \u00a0\u2009\u202f"
 _THOUSANDS = f"{_SPACES}'’"
-_NUMBER = rf"\d+(?:[.,{_THOUSANDS}]\d{{2,3}}(?!\d))*(?:[.,]\d+)?"
+# at most so many groups and digits: a table of numbers must not take long. The first way is that of India
+_GROUPED = rf"\d{{1,2}}(?:,\d\d(?=,)){{1,5}}+,\d{{3}}(?!\d)|\d{{1,3}}(?:[.,{_THOUSANDS}]\d{{3}}(?!\d)){{1,5}}+"
+_NUMBER = rf"(?:{_GROUPED}|\d{{1,18}}+)(?:[.,]\d{{1,18}}+)?"
 _SYMBOLS = {
     "€": "EUR", "£": "GBP", "¥": "JPY", "￥": "JPY", "₹": "INR", "₽": "RUB", "₩": "KRW", "₺": "TRY", "₴": "UAH",
     "₫": "VND", "฿": "THB", "₪": "ILS", "₱": "PHP", "₦": "NGN", "₡": "CRC", "₲": "PYG", "₸": "KZT", "zł": "PLN",
@@ -63,10 +65,15 @@ _STATES = {
     "oos": OUT_OF_STOCK, "pending": PRE_ORDER, "availablefororder": BACK_ORDER, "notavailable": OUT_OF_STOCK,
 }  # fmt: skip
 _GONE = re.compile(
-    r"\b(?:out of stock|not in stock|no stock|sold[ -]?out|unavailable|not available|no longer available|discontinued"
-    r"|notify me when|back in stock soon|épuisé\w*|rupture(?: de stock)?|indisponible|non disponible|ausverkauft"
-    r"|nicht (?:mehr )?(?:verfügbar|lieferbar|auf lager|vorrätig)|vergriffen|agotad[oa]|sin existencias|no disponible"
-    r"|esaurit[oa]|non disponibile|esgotad[oa]|indisponível|uitverkocht|niet (?:op voorraad|leverbaar|beschikbaar)"
+    r"\b(?:out[ -]of[ -]stock|no stock|0 in stock|(?:in )?stock: ?0|sold[ -]?out|unavailable|discontinued|coming soon"
+    r"|(?:not|no longer|isn.t|aren.t|never)(?: yet| currently| now| longer)? (?:in stock|available)"
+    r"|(?:e?mail|notify|tell|alert|let) me\b|(?:expected|will be|soon) (?:back|available|in stock)"
+    r"|(?:in stock|available|lieferbar|verfügbar|disponible) (?:soon|bald|(?:from|on|ab|by|dès le|à partir du) ?\d+)"
+    r"|(?:only|nur noch) 0\b|bald (?:wieder )?(?:verfügbar|lieferbar)"
+    r"|épuisé\w*|rupture(?: de stock)?|indisponible|plus disponible|ausverkauft|vergriffen"
+    r"|nicht (?:mehr |sofort |derzeit |mehr sofort )?(?:verfügbar|lieferbar|auf lager|vorrätig)"
+    r"|agotad[oa]|sin existencias|no (?:está )?disponible|esaurit[oa]|non (?:è )?(?:più )?disponibil[ei]"
+    r"|esgotad[oa]|indisponível|uitverkocht|niet (?:op voorraad|leverbaar|beschikbaar)"
     r"|slutsåld|slut i lager|ej i lager|udsolgt|ikke på lager|utsolgt|loppuunmyyty|vyprodáno|není skladem|wyprzedan[ey]"
     r"|niedostępn[ey]|elfogyott|нет в наличии|распродано)\b|在庫切れ|在庫なし|売り切れ|缺货|缺貨|售罄|품절",
     re.IGNORECASE,
@@ -79,14 +86,19 @@ _FEW = re.compile(
     re.IGNORECASE,
 )
 _THERE = re.compile(
-    r"\bin[ -]stock\b|\bavailable\b|\bready to ship\b|\bships (?:today|within|in)\b|\ben stock\b|\bdisponible\b"
-    r"|\bauf lager\b|\b(?:sofort )?(?:lieferbar|verfügbar)\b|\bvorrätig\b|\ben existencia|\bhay existencias\b"
+    r"\bin[ -]stock\b|\bstock: ?[1-9]|\bavailable\b(?! (?:in|as|for|at|with|only|sizes|colou?rs|options)\b)"
+    r"|\bready to ship\b|\bships (?:today|within|in)\b|\ben stock\b|\bdisponible\b|\blagernd\b|\bauf lager\b"
+    r"|\b(?:sofort )?(?:lieferbar|verfügbar)\b|\bvorrätig\b|\ben existencia|\bhay existencias\b"
     r"|\bdisponibile\b|\bdisponível\b|\bem estoque\b|\bop voorraad\b|\bleverbaar\b|\bi lager\b|\bpå lager\b"
     r"|\bvarastossa\b|\bskladem\b|\bna skladě\b|\bdostępn[ey]\b|\braktáron\b|\bв наличии\b"
     r"|在庫あり|有货|有庫存|재고 있음",
     re.IGNORECASE,
 )
+_WORDS_BEFORE = re.compile(r"[^\W\d_]{3,}")
+_FILLERS = frozenset(["currently", "now", "this", "item", "product", "the", "immediately", "online", "jetzt", "sofort"])
+_MOST = 1e15  # a price
 _CENTS = 2
+_LONGEST = 40  # characters of a declared price
 _GROUP = 3
 
 
@@ -156,8 +168,8 @@ def declared_price(value: object, currency: str = "") -> Money | None:
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int | float):
-        return Money(float(value), code)
-    text = str(value).strip()
+        return Money(float(value), code) if abs(value) < _MOST else None
+    text = str(value).strip()[:_LONGEST]
     try:
         return Money(float(text), code) if re.fullmatch(r"\d+(?:\.\d{1,2}|\.\d{4,})?", text) else _written(text, code)
     except ValueError:
@@ -173,14 +185,24 @@ def _written(text: str, code: str) -> Money | None:
     return None if amount is None else Money(amount, code)
 
 
-def stock_in(text: str) -> str:
-    """Return the state of stock that a text is about; empty if it is about none."""
+def stock_in(text: str, *, alone: bool = False) -> str:
+    """Return the state of stock that a text is about; empty if it is about none.
+
+    Of a text that stands `alone`, without a name that says what it is about, the first words must be about stock.
+    """
     for pattern, state in (
         (_GONE, OUT_OF_STOCK), (_ORDERED, PRE_ORDER), (_ORDERED_BACK, BACK_ORDER), (_FEW, _LIMITED), (_THERE, IN_STOCK),
     ):  # fmt: skip
-        if pattern.search(text):
+        found = pattern.search(text)
+        if found is not None and (not alone or _begins(text[: found.start()])):
             return state
     return ""
+
+
+def _begins(before: str) -> bool:
+    """Return whether what follows is what a text is about: nothing else stands before it, but for a label."""
+    words = _WORDS_BEFORE.findall(before.lower())
+    return before.rstrip().endswith(":") or _FILLERS.issuperset(words)
 
 
 def is_in_stock(state: str) -> bool:

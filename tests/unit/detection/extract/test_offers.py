@@ -253,6 +253,40 @@ def test_price_and_stock_are_found_as_shops_declare_or_show_them(shop: str) -> N
         pytest.param(page('<p class="price" hidden>1 €</p><p class="price">7 €'), ["Price: €7.00"], id="hidden prices"),
         pytest.param(page("<p>Ships within 2 days. 7,50 € incl. VAT"), ["Price: €7.50", "Stock: in stock"], id="text"),
         pytest.param(page("<p>Currently unavailable."), ["Stock: out of stock"], id="stock alone"),
+        pytest.param(
+            page('<p class=price><del>$50.00</del><span class="screen-reader-text">Original price was: $50.00.</span>'
+                 "<ins>$40.00</ins></p>"), ["Price: $40.00"], id="a sale of WooCommerce",
+        ),
+        pytest.param(
+            page('<div class=price-box><p class=old-price>$50</p><p class=special-price>$40</p></div>'),
+            ["Price: $40.00"], id="a sale of Magento 1",
+        ),
+        pytest.param(page('<p class=price>Was €50 Now €40</p>'), ["Price: €40.00"], id="a sale in words"),
+        pytest.param(page('<p class=price>Save $2.00! $8.00</p>'), ["Price: $8.00"], id="what is saved"),
+        pytest.param(page('<p class=price>4 payments of $10.00 or $40.00</p>'), ["Price: $40.00"], id="instalments"),
+        pytest.param(page("<p class=price>€<span>12</span><sup>99</sup></p>"), ["Price: €12.99"], id="small cents"),
+        pytest.param(page("<p class=price>$29<sup>95</sup></p>"), ["Price: $29.95"], id="small cents after dollars"),
+        pytest.param(
+            page('<form class="add-to-basket"><span class=price>£12</span><button>Add to basket</button></form>'),
+            ["Price: £12.00", "Stock: in stock"], id="within a form for the basket",
+        ),
+        pytest.param(
+            page("<p>x", json_ld({"@graph": [
+                {"@type": "Product", "name": "Blue pen", "offers": {"@id": "#o"}}, offer(3) | {"@id": "#o"},
+            ]})), ["Price: €3.00", "Stock: in stock"], id="offers by their id",
+        ),
+        pytest.param(
+            page("<p>x", json_ld(product(offer(30), name="Pen Deluxe"), product(offer(5), name="Ink")),
+                 heading="Pen Deluxe 2026"), ["Price: €30.00", "Stock: in stock"], id="a heading that says more",
+        ),
+        pytest.param(
+            page("<p>x", json_ld(product(offer(0, availability="OutOfStock")))), ["Stock: out of stock"],
+            id="nothing to pay for nothing",
+        ),
+        pytest.param(
+            page("<p>7 €", '<script type="application/ld+json">{"@type": "Offer", "price": 1e999}</script>'),
+            ["Price: €7.00"], id="an endless price",
+        ),
         pytest.param(page("<p>x", json_ld(product(offer("0.00")))), ["Price: €0.00", "Stock: in stock"], id="free"),
         pytest.param(
             page('<span class="price">7 €</span>', json_ld(product({"@type": "Offer", "availability": "InStock"}))),
@@ -270,6 +304,11 @@ def test_a_page_without_price_and_stock_is_refused_with_what_to_do() -> None:
     filters = [["read", "offers"]]
     with pytest.raises(UnreadableBody, match="No price and no stock"):
         Extraction(b'{"price": 3}', "application/json", filters)
+
+
+def test_a_page_of_thousands_of_nested_prices_is_read() -> None:
+    for part in ('<div class="price">', '<div itemprop="offers" itemscope>', '<div class="old-price">'):
+        offers_of(page(part * 5_000 + '<i itemprop="price">7</i>' * 2_000))
 
 
 def test_deep_and_odd_documents_are_survived() -> None:

@@ -103,6 +103,38 @@ def test_a_declared_state_of_stock(value: object, state: str) -> None:
     assert declared_stock(value) == state
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("Größe 42 39 €", "€39.00"), ("from 2019 39 €", "€39.00"), ("$29 95", "$29.00"), ("9" * 400 + " €", None)],
+)
+def test_numbers_beside_a_sum_are_no_part_of_it(text: str, shown: str | None) -> None:
+    assert next((str(money) for money, _, _ in money_in(text)), None) == shown
+
+
+def test_long_rows_of_numbers_take_no_longer_than_their_length() -> None:
+    for row in ("12 34 56 ", "123 456 ", "1,2", "1.234.567 ", "1"):
+        list(money_in(row * 20_000))
+        number_in("x" + row * 20_000)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "No longer in stock", "Not yet available", "Not currently available", "Available soon", "In stock soon",
+        "Email me when available", "0 in stock", "In stock: 0", "Expected back in stock 5 May", "Will be back in stock",
+        "Available from 12 March", "Nicht sofort lieferbar", "Bald wieder verfügbar", "Lieferbar ab 12. Mai",
+        "Produit plus disponible", "No está disponible", "Non più disponibile", "Nur noch 0 verfügbar", "Out-of-stock",
+    ],
+)  # fmt: skip
+def test_what_is_not_there_or_not_yet_is_out_of_stock(text: str) -> None:
+    assert stock_in(text) == "out of stock"
+
+
+@pytest.mark.parametrize("text", ["Available in 3 colours", "Gift wrapping available", "We have words about stock"])
+def test_other_things_that_are_available_say_nothing_about_stock(text: str) -> None:
+    assert stock_in(text, alone=True) == ""
+
+
 @given(number=st.floats(0, 10**9, allow_nan=False).map(lambda one: round(one, 2)))
 def test_a_number_is_read_with_english_german_swiss_and_french_signs(number: float) -> None:
     english = f"{number:,.2f}"
