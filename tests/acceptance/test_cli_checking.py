@@ -73,7 +73,9 @@ def test_only_the_named_or_tagged_pages_are_checked(driftline: Command, site: Si
 
 
 def test_long_lists_are_cut_short(driftline: Command, site: Site) -> None:
-    driftline("import", "-", given="\n".join(site.url(f"/{number}") for number in range(12)))
+    driftline("import", "-", given="\n".join(site.put(f"/{number}", "Some words.") for number in range(12)))
+    driftline("check")
+    site.pages.clear()
 
     lines = driftline("check").out.splitlines()
 

@@ -372,10 +372,10 @@ def values(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show prices, stock and other numbers of a page over time, newest first.
+    """Show prices and other numbers of a page over time.
 
-    That is what its conditions (--when) are about, price and stock of a page with --read offers, or else its first
-    number.
+    The newest come first. That is what its conditions (--when) are about, price and stock of a page with --read offers,
+    or else its first number.
     """
     with opened(store, make=False) as watch_list:
         found = watch_list.history.values(url, None if plot else limit)

@@ -56,7 +56,6 @@ from driftline.cli.output import complain
 from driftline.cli.page_options import OrderedCommand
 from driftline.errors import DriftlineError, UsageError
 from driftline.runtime import collect_garbage_rarely
-from driftline.settings import explain_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -208,6 +207,8 @@ def _report(error: Exception) -> int:
     if callable(format_message):
         wrong = getattr(error.__cause__, "errors", None)  # Typer checks values with pydantic since 0.2x
         if callable(wrong) and hasattr(error, "message"):
+            from driftline.settings import explain_option
+
             error.message = explain_option(wrong()[0])
         context = getattr(error, "ctx", None)
         command = getattr(context, "command_path", "driftline")

@@ -23,7 +23,6 @@ from driftline.cli.page_options import RenderOption, StepOption, WaitOption, giv
 from driftline.errors import DriftlineError, UnknownVersion, UnreadableBody
 from driftline.model.page import Filter  # noqa: TC001 Typer evaluates the annotation
 from driftline.plurals import count
-from driftline.store.drivers import is_there
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -141,6 +140,8 @@ def first_checks(watch_list: Driftline, pages: Sequence[Page], most: int | None 
 
 def _known_of(url: str, store: str | None) -> tuple[Sequence[Filter], Access | None]:
     """Return the filters of all pages, and the credentials of a page if it is watched; DriftlineError if blocked."""
+    from driftline.store.drivers import is_there
+
     if not is_there(command_settings(store=store).store):
         return (), None
     with opened(store, make=False) as watch_list:
@@ -168,7 +169,7 @@ def try_(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Fetch a page and show what would be watched of it, without saving anything.
+    """Show what would be watched of a page, and save nothing.
 
     Blocklists, filters of all pages, and the credentials of a page that is watched already count as for 'add'.
     """

@@ -146,6 +146,7 @@ def commands(port: int, pages: int, files: Files) -> list[Command]:
         ("search WORD, first", ("search", "00000010")),
         ("add URL --later", ("add", new, "--later")),
         ("add URL", ("add", other_new, *polite)),
+        ("try URL", ("try", site, *polite)),
         ("report-unsafe URL", ("report-unsafe", third)),
         ("report-unsafe --list", ("report-unsafe", "--list")),
         ("run --once, one page due", ("run", "--once", "--every", "52w", *polite)),
