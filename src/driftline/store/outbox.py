@@ -27,20 +27,17 @@ from driftline.store.schema import RUN, changes, checks, ignored, outbox, pages,
 from driftline.store.statements import in_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from sqlalchemy import Connection, Row, Select
 
     from driftline.model.change import ChangeSummary
     from driftline.model.event import Ignored
-    from driftline.model.outcome import Recorded
+    from driftline.model.outcome import Outcome, Recorded
     from driftline.store.statements import Statements
 
     #: what there is to report: changes, pages that began to fail or recovered, warnings, and what is ignored
     Unreported: TypeAlias = tuple[list[Change], list[Turned], list[Danger], list[Ignored]]
-    from collections.abc import Sequence
-
-    from driftline.model.outcome import Outcome
 
 _T = TypeVar("_T")
 _CHANGED, _IGNORING = EventKind.CHANGED.value, EventKind.IGNORING.value
